@@ -1,6 +1,6 @@
 '''The Python client: :class:`Client` and :class:`AsyncClient`, and the values that they take and give.
 
-It needs grpcio and protobuf, and nothing of the server. numpy and pyarrow are imported where Arrow is asked
+It needs grpcio and protobuf, and nothing of the server. numpy and pyarrow are imported when Arrow is asked
 for (:meth:`Table.scan_arrow`, :meth:`Table.bulk_arrow`), pandas and polars for data frames, and not before.
 
 Two faces, one core::
@@ -10,7 +10,7 @@ Two faces, one core::
     AsyncClient   AsyncTable ...        the core, and the asyncio face: async def get(key)
        │ await
     Connection, Channel, LeaderSearch   how a call is made, where, repeated and ended
-       │                                (through a View: as of when is read, what becomes of writes)
+       │                                (through a View: the time of reads, and whether writes wait for a commit)
        │ await
     Runtime                             blocking/ (threads) or aio/ (a loop)
 
@@ -20,22 +20,22 @@ How a service is added, here one named Things with a call and a stream:
 2.  ``things.py``: the core, documented in full. It awaits nothing but the connection and other parts of the core::
 
         class AsyncThings:
-            """What it is for."""
+            """The things of a cluster."""
 
             def __init__(self, connection: Connection, *, timeout_s: float) -> None: ...
 
             async def get(self, name: str) -> Thing:
-                """The thing. Raises NotFound."""
+                """Return the thing. Raises NotFound."""
                 request = things_pb2.GetRequest(name=text(name, "name"))
                 reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
                 return _thing(reply)
 
             def scan(self, *, limit: int | None = None) -> AsyncIterator[Thing]:
-                """All things. Closing the iterator stops the server's work."""
+                """Yield all things. Closing the iterator stops the server's work."""
                 return items(self.scan_pages(limit=limit))
 
             def scan_pages(self, *, limit: int | None = None) -> AsyncGenerator[Iterable[Thing], None]:
-                """As :meth:`scan`, many at a time, as they come."""
+                """Yield pages of things as they come; otherwise as :meth:`scan`."""
                 return self._pages(things_pb2.ScanRequest(limit=check_limit(limit)))
 
             async def _pages(self, request: things_pb2.ScanRequest) -> AsyncGenerator[Iterable[Thing], None]:
@@ -45,14 +45,14 @@ How a service is added, here one named Things with a call and a stream:
                         yield map(_thing, reply.things)
 
     A write is ``self._connection.write``, which gives it a request id; a stream that both sides send on is
-    ``self._connection.stream`` (as in ``bulk.py``). What takes a step for each item comes in pages, since a step costs
-    more than most items.
+    ``self._connection.stream`` (as in ``bulk.py``). Items come in pages: a step of a generator costs more than most
+    items.
 
 3.  ``blocking/things.py``: the forwarder, with the same names and parameters, and no text of its own::
 
         @forwards(AsyncThings)
         class Things:
-            """What it is for."""
+            """The things of a cluster."""
 
             def __init__(self, core: AsyncThings) -> None:
                 self._core = core

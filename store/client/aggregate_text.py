@@ -1,4 +1,4 @@
-"""What to work out of rows, as text: ``count(*) as n, sum(price) as total`` by ``shop, address.city as city``.
+"""Aggregates as text: ``count(*) as n, sum(price) as total`` by ``shop, address.city as city``.
 
 ::
 
@@ -11,7 +11,7 @@
     name       = letter { letter | digit | "_" } | '"' characters '"' | "`" characters "`"
 
 The five words and ``as`` may have any case. Without a name a result is called as it is written: ``sum(price)``,
-``address.city``. Whether the fields are there, and of a type that fits, is for the server to say.
+``address.city``. The server checks that the fields exist and have a type that fits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOKEN: Final = re.compile(
 
 
 class AggregateKind(StrEnum):
-    """What is worked out of a group's rows."""
+    """The functions that turn a group's rows into one value."""
 
     COUNT = "count"
     SUM = "sum"
@@ -57,7 +57,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class GroupField:
-    """A field whose values make groups, and the ``name`` of its column in the result."""
+    """A field that groups rows by its values, and the ``name`` of its column in the result."""
 
     field: str
     name: str
@@ -65,7 +65,7 @@ class GroupField:
 
 @dataclass(frozen=True, slots=True)
 class AggregateQuery:
-    """What is asked for. ``names`` are the result's columns: first the groups', then the aggregates'."""
+    """The parsed query. ``names`` are the result's columns: first the groups', then the aggregates'."""
 
     aggregates: tuple[Aggregate, ...]
     group_by: tuple[GroupField, ...]
@@ -78,7 +78,7 @@ class AggregateQuery:
 
 def parse_aggregates(aggregates: str, group_by: str | Sequence[str] | None = None) -> AggregateQuery:
     """Read both texts; ``group_by`` may also be a list of such texts. Raises InvalidArgument with the position (from 0)
-    and what was expected there, or naming what two columns would be called."""
+    and the token that was expected there, or with the name that two columns would share."""
     asked = _Parser(text(aggregates, "aggregates"), "aggregates").aggregates()
     if group_by is None or group_by == "":
         groups: Iterable[GroupField] = ()

@@ -6,7 +6,7 @@
     Groups                     UA 3 | AA 5      UA 7 | AA 5 | DL 1
     rows()                                      {"carrier": "AA", "n": 5}, ...
 
-Whether a sum fits its type is known when all are merged: until then sums are exact, whatever they come to.
+Whether a sum fits its type is known when all are merged. Until then sums are exact at any size.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 def aggregates_to_proto(query: AggregateQuery) -> list[documents_pb2.Aggregate]:
-    """What the server is to work out, each once however often it is asked for."""
+    """Return the aggregates for the server, without repetitions."""
     asked = dict.fromkeys((each.kind, each.field) for each in query.aggregates)
     return [documents_pb2.Aggregate(kind=_KINDS[kind], field=field) for kind, field in asked]
 
@@ -65,7 +65,7 @@ class Groups:
         return len(self._groups)
 
     def add(self, reply: documents_pb2.AggregateResponse) -> None:
-        """Merge the groups of one reply. Raises TooLarge where there are more than a client merges."""
+        """Merge the groups of one reply. Raises TooLarge if there are more than a client merges."""
         self._result = projection(reply.result_schema)
         schema = projection(reply.groups_schema)
         batch = RowBatch(0, reply.groups.bodies, reply.groups.lengths, b"", schema)
@@ -94,20 +94,20 @@ class Groups:
     # --- the result ------------------------------------------------------------------------------------------
 
     def schema(self) -> Schema:
-        """The Avro schema of finished rows; its fields are called group_0, ... and aggregate_0, ..., as they are asked
-        for. Raises InvalidArgument where no reply was added."""
+        """Return the Avro schema of finished rows; its fields are called group_0, ... and aggregate_0, ..., as they are
+        asked for. Raises InvalidArgument if no reply was added."""
         if self._result is None:
             raise InvalidArgument("groups", "are empty: no reply was added")
         return self._result
 
     def rows(self) -> list[dict[str, Any]]:
-        """The finished rows by column name, in the order of their groups, null first. Without fields to group by it is
-        one row, also of an empty table. Raises InvalidArgument for a sum that its type does not hold."""
+        """Return the finished rows by column name, in the order of their groups, null first. Without fields to group by
+        it is one row, also of an empty table. Raises InvalidArgument for a sum that its type does not hold."""
         places = self._places()
         return [dict(zip(self.query.names, (row[at] for at in places), strict=True)) for row in self._finished()]
 
     def json_rows(self) -> list[dict[str, Any]]:
-        """As :meth:`rows`, of values as JSON has them: see :meth:`Document.to_json`."""
+        """Return :meth:`rows` with values in their JSON form: see :meth:`Document.to_json`."""
         places = self._places()
         types = [field.type for field in self.schema().record.fields]
         return [
@@ -116,19 +116,19 @@ class Groups:
         ]
 
     def arrow(self) -> pa.Table:
-        """The same as an Arrow table. Needs pyarrow and numpy."""
+        """Return the rows as an Arrow table. Needs pyarrow and numpy."""
         from cortado.store.client.arrow import table_of
 
         return table_of(self.schema(), list(self._finished()), self._places(), self.query.names)
 
     def _places(self) -> list[int]:
-        """Where each column of the result stands in a finished row, which has no aggregate twice."""
+        """Return the place of each result column in a finished row, which has each aggregate once."""
         width = len(self.query.group_by)
         asked = list(dict.fromkeys((each.kind, each.field) for each in self.query.aggregates))
         return [*range(width), *(width + asked.index((each.kind, each.field)) for each in self.query.aggregates)]
 
     def _finished(self) -> Iterator[tuple[Any, ...]]:
-        """As the result's schema has them."""
+        """Yield finished rows with values of the result's schema."""
         width = len(self.query.group_by)
         types = [_present(field.type) for field in self.schema().record.fields[width:]]
         groups = self._groups
@@ -140,12 +140,12 @@ class Groups:
 
 
 def _one_nan(value: Any) -> Any:
-    """NaN equals itself only where it is the same object."""
+    """Return one NaN for all: NaN equals itself only if it is the same object."""
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def _order(value: Any) -> tuple[int, Any]:
-    """Null first, NaN last."""
+    """Return a sort key: null first, NaN last."""
     if value is None:
         return 0, 0
     return (2, 0) if isinstance(value, float) and math.isnan(value) else (1, value)
@@ -168,7 +168,7 @@ class _Measure:
 
     @property
     def nothing(self) -> list[Any]:
-        """Its values where there is no row."""
+        """Its values without any row."""
         match self.aggregate.kind:
             case AggregateKind.COUNT:
                 return [0]
@@ -185,7 +185,7 @@ class _Measure:
             values[at + 1] += more[at + 1]
 
     def finish(self, values: Sequence[Any], type_: AvroType) -> Any:
-        """What it is in the end. Raises InvalidArgument where ``type_``, the result's, does not hold it."""
+        """Return the aggregate's final value. Raises InvalidArgument if ``type_``, the result's, does not hold it."""
         value = values[self.at]
         if value is None:
             return None
@@ -230,7 +230,7 @@ class _Measure:
 
 
 def _measures_of(query: AggregateQuery) -> list[_Measure]:
-    """Of the aggregates that the server works out, in its order."""
+    """Return the measures of the aggregates that the server computes, in its order."""
     found: dict[tuple[AggregateKind, str], _Measure] = {}
     at = 0
     for each in query.aggregates:

@@ -1,4 +1,4 @@
-"""What annotations admit, beside what Avro types need: the vocabulary of :mod:`cortado.store.client.document_types`."""
+"""Comparison of annotations with Avro types: the vocabulary of :mod:`cortado.store.client.document_types`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PYTHON_OF_LOGICAL: Final[dict[LogicalKind, type]] = {
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """What an annotation admits: the members of a union, else itself; without what says nothing of values."""
+    """Return the members of a union, or the annotation itself, without parts that say nothing of values."""
     hint = _bare(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return tuple(member for each in typing.get_args(hint) for member in members(each))
@@ -76,7 +76,7 @@ def is_class_of_records(hint: Any) -> bool:
 
 def is_required(typed_dict: Any, name: str, hint: Any) -> bool:
     """Whether a key of a TypedDict must be there."""
-    # Where annotations are text, the class itself does not know what they say of that.
+    # If annotations are text, the class itself does not know about Required and NotRequired.
     said = typing.get_origin(hint)
     return said is typing.Required or (said is not typing.NotRequired and name in typed_dict.__required_keys__)
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS_MAX: Final = 1 << 31
 BYTES_PER_BATCH: Final = 16 << 20
-"""Of Avro bodies: a batch is cut here where documents are large."""
+"""Bytes of Avro bodies at which a batch is cut, if its documents are large."""
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -57,21 +57,21 @@ BYTES_PER_BATCH: Final = 16 << 20
 async def scan_arrow(
     table: TableReads[Any], scan: Scan, columns: Sequence[str] | None, batch_rows: int
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    """The rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
+    """Return the rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
     reader = await _reader(table, columns)
     return record_batches(await table.open_batches(scan), reader, batch_rows)
 
 
 async def arrow_table(table: TableReads[Any], scan: Scan, columns: Sequence[str] | None) -> pa.Table:
-    """The rows of a scan in one table: :meth:`AsyncTable.to_arrow`."""
+    """Return the rows of a scan in one table: :meth:`AsyncTable.to_arrow`."""
     reader = await _reader(table, columns)
     async with aclosing(record_batches(await table.open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
         return pa.Table.from_batches([batch async for batch in batches], arrow_schema(reader))
 
 
 async def _reader(table: TableReads[Any], columns: Sequence[str] | None) -> Schema:
-    # What is newest may have changed since this client looked.
+    # The newest schema may have changed since this client looked.
     await table.codec.refresh()
     schema = (await table.codec.schema())[1]
     return schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), table.full_name)
@@ -80,7 +80,7 @@ async def _reader(table: TableReads[Any], columns: Sequence[str] | None) -> Sche
 async def record_batches(
     batches: AsyncGenerator[RowBatch, None], reader: Schema, batch_rows: int
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    """Rows of any versions, in their order, as ``reader`` sees them, about ``batch_rows`` at a time."""
+    """Yield rows of any versions, in their order, as ``reader`` sees them, about ``batch_rows`` at a time."""
     collected = _Collected(reader)
     async with aclosing(batches):
         async for batch in batches:
@@ -93,7 +93,7 @@ async def record_batches(
 
 
 def collected(batches: Sequence[RowBatch], reader: Schema) -> pa.RecordBatch:
-    """Rows of any versions, in their order, as ``reader`` sees them; none, where there are none."""
+    """Return rows of any versions, in their order, as ``reader`` sees them; an empty batch for no rows."""
     if not batches:
         return to_record_batch(decode_rows(reader, b"", np.zeros(0, "<u4")).columns, reader)
     rows = _Collected(reader)
@@ -154,7 +154,7 @@ def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
 
 
 def table_of(schema: Schema, rows: Sequence[Sequence[Any]], places: Sequence[int], names: Sequence[str]) -> pa.Table:
-    """The columns at ``places`` of rows of that schema, under these names."""
+    """Return the columns at ``places`` of rows of that schema, under these names."""
     fields = [field.name for field in schema.record.fields]
     bodies = [encode_document(schema, dict(zip(fields, row, strict=True))) for row in rows]
     batch = to_record_batch(decode_rows(schema, b"".join(bodies), list(map(len, bodies))).columns, schema)
@@ -166,7 +166,7 @@ def table_of(schema: Schema, rows: Sequence[Sequence[Any]], places: Sequence[int
 
 
 def record_batches_of(source: Rows[pa.RecordBatch] | pa.RecordBatch | ArrowStream) -> Rows[pa.RecordBatch]:
-    """The record batches of an Arrow object, or of a data frame. Raises InvalidArgument."""
+    """Return the record batches of an Arrow object, or of a data frame. Raises InvalidArgument."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(source, pandas.DataFrame):
         source = _table_of_pandas(source)
@@ -183,7 +183,7 @@ def record_batches_of(source: Rows[pa.RecordBatch] | pa.RecordBatch | ArrowStrea
 
 
 def _table_of_pandas(frame: Any) -> pa.Table:
-    """Its columns, and the levels of its index that have names: one without a name only counts rows."""
+    """Return its columns, and the levels of its index that have names: one without a name only counts rows."""
     names = [name for name in frame.index.names if name is not None]
     try:
         return pa.Table.from_pandas(frame.reset_index(names) if names else frame, preserve_index=False)
@@ -201,7 +201,7 @@ async def rows_of_arrow(
     *,
     truncates: bool = False,
 ) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
-    """Record batches as runs of Avro, ``chunk_rows`` rows each: of whole rows, or of ``columns`` alone.
+    """Yield record batches as runs of Avro, ``chunk_rows`` rows each, with all columns or only ``columns``.
 
     Raises as :meth:`AsyncTable.bulk_arrow` does.
     """
@@ -230,7 +230,8 @@ def encode_batch(
     *,
     truncates: bool = False,
 ) -> tuple[bytes, np.ndarray[Any, Any]]:
-    """The bodies of a batch's rows, end to end, and their lengths in bytes. Raises as :meth:`AsyncTable.bulk_arrow`."""
+    """Return the bodies of a batch's rows, end to end, and their lengths in bytes. Raises as
+    :meth:`AsyncTable.bulk_arrow`."""
     if columns:
         for name in columns:
             if name not in batch.schema.names:
@@ -253,7 +254,7 @@ def encode_batch(
 
 
 def _pieces(bodies: bytes, lengths: np.ndarray[Any, Any], chunk_rows: int) -> Iterator[tuple[bytes, bytes]]:
-    """Pieces of at most ``chunk_rows`` rows, and those as even as they can be."""
+    """Yield pieces of at most ``chunk_rows`` rows, as even as they can be."""
     rows = len(lengths)
     pieces = -(-rows // min(chunk_rows, CHUNK_ROWS_MAX))
     ends = np.cumsum(lengths, dtype=np.int64)

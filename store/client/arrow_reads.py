@@ -1,4 +1,4 @@
-"""What is read of one table as Arrow: batches of its rows or its changes, whole tables, data frames."""
+"""Reads of one table as Arrow: batches of its rows or its changes, whole tables, data frames."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ArrowReads(TableReads[D]):
         batch_rows: int = ARROW_BATCH_ROWS,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[pa.RecordBatch]:
-        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
+        """Yield the rows of :meth:`scan` as Arrow record batches of one schema. Needs pyarrow and numpy.
 
         Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or
         of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
@@ -48,14 +48,14 @@ class ArrowReads(TableReads[D]):
     async def open_arrow(
         self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of a scan."""
+        """Return the record batches of a scan."""
         from cortado.store.client.arrow import scan_arrow
 
         return await scan_arrow(await self._kept(scan.at), scan, columns, batch_rows)
 
     async def to_arrow(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
-        """As :meth:`scan_arrow`, in one Arrow table, which holds all of the rows in memory. Its schema is the same
-        where there are none."""
+        """Return the rows of :meth:`scan_arrow` as one Arrow table, all in memory. Without rows its schema is the
+        same."""
         from cortado.store.client.arrow import arrow_table
 
         columns = options.pop("columns", None)
@@ -65,8 +65,8 @@ class ArrowReads(TableReads[D]):
     async def to_pandas(
         self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
     ) -> pd.DataFrame:
-        """As :meth:`to_arrow`, as a data frame of pandas, whose columns keep their Arrow types (``pandas.ArrowDtype``):
-        a null stays null, and a long beside one stays whole. ``to_arrow().to_pandas()`` has numpy's types."""
+        """Return the rows of :meth:`to_arrow` as a data frame of pandas, with Arrow types (``pandas.ArrowDtype``): a
+        null stays null, and a long beside one stays whole. ``to_arrow().to_pandas()`` has numpy's types."""
         from cortado.store.client.pandas_frames import frame_of
 
         return frame_of(await self.to_arrow(lower, upper, **options))
@@ -74,7 +74,7 @@ class ArrowReads(TableReads[D]):
     async def to_polars(
         self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
     ) -> pl.DataFrame:
-        """As :meth:`to_arrow`, as a data frame of polars."""
+        """Return the rows of :meth:`to_arrow` as a data frame of polars."""
         from cortado.store.client.polars_frames import frame_of
 
         return frame_of(await self.to_arrow(lower, upper, **options))
@@ -92,12 +92,13 @@ class ArrowReads(TableReads[D]):
         with_previous: bool = False,
         batch_rows: int = ARROW_BATCH_ROWS,
     ) -> AsyncIterator[pa.RecordBatch]:
-        """What was changed in a range ``after`` a timestamp and up to ``until``, in the order of the commits, as Arrow
+        """Yield a range's changes ``after`` a timestamp and up to ``until``, in the order of the commits, as Arrow
         record batches of one schema, about ``batch_rows`` changes each. Needs pyarrow and numpy.
 
-        The table's columns, of its newest schema (or the handle's version); ``_op``, "put" or "delete" (the key alone);
-        ``_ts``, ``_commit_time``; ``with_previous``, as ``_previous``, what was replaced. With ``initial_state`` the
-        rows that there are come first. Raises SnapshotTooOld, NotFound, InvalidArgument for a field of such a name.
+        The columns are the table's, of its newest schema (or the handle's version); ``_op``, "put" or "delete" (the
+        key alone); ``_ts``; ``_commit_time``; and ``with_previous`` the replaced row, as ``_previous``. With
+        ``initial_state`` the existing rows come first. Raises SnapshotTooOld, NotFound, InvalidArgument for a field
+        of such a name.
         """
         options = WatchOptions(after, until, initial_state, with_previous)
         return opened(lambda: self.open_changes((lower, upper, None), options, batch_rows))
@@ -105,7 +106,7 @@ class ArrowReads(TableReads[D]):
     async def open_changes(
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of changes."""
+        """Return the record batches of changes."""
         with needing("arrow", "Arrow"):
             from cortado.store.client.changes_arrow import PackedSource, PackedWatch, batches_of_changes
 

@@ -1,6 +1,6 @@
 """The client: a cluster, all of its services, for many callers at once. The core of both faces, and the asyncio one.
 
-What tables and schemas need is imported when a table or a schema is asked for: a client of pairs does without it.
+Modules of tables and schemas are imported when a table or a schema is asked for: a client of pairs loads none of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     errors are :mod:`cortado.errors`.
 
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
-    find the others. Without it the variables of the command line say where the cluster is, and as whom it is called
+    find the others. Without it the command line's variables name the cluster and the caller's identity
     (:mod:`cortado.store.settings.reach`); without those it is 127.0.0.1:7621. Calls go to the node that leads, which
     the client finds and follows. ``read_from`` "any" lets reads at a time (``at=``) go to any member; the newest is
     always read at the leader. ``tls`` encrypts the connections.
@@ -71,8 +71,8 @@ class AsyncClient(ClientTransactions, ClientServices):
     A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
     past, in documents, keys and bounds alike.
 
-    It belongs to the loop in which it is first used. A call whose task is cancelled is cancelled at the server, too; a
-    write that was cancelled may have happened, or may not.
+    The client belongs to the loop in which it is first used. If a call's task is cancelled, the server cancels it too;
+    a write that was cancelled may or may not have happened.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     def over(
         cls, runtime: Runtime, endpoint: Endpoints, *, timeout_s: float, **options: Unpack[ConnectionOptions]
     ) -> Self:
-        """The core over another runtime."""
+        """Return the core over another runtime."""
         core = cls.__new__(cls)
         core._over(runtime, endpoint, timeout_s, options)
         return core
@@ -110,19 +110,19 @@ class AsyncClient(ClientTransactions, ClientServices):
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
 
     def with_timeout(self, timeout_s: float) -> Self:
-        """The same client with another timeout; both share the connection, and closing either closes it."""
+        """Return the same client with another timeout; both share the connection, and closing either closes it."""
         view = copy(self)
         view._timeout_s = check_timeout(timeout_s)
         return view
 
     def afresh(self) -> Self:
-        """The same client, which knows of no table yet, for another job; closing either closes both."""
+        """Return the same client, which knows of no table yet, for another job; closing either closes both."""
         view = copy(self)
         view._table_cache = PerCaller(TableCache)
         return view
 
     def at(self, at: At) -> Self:
-        """The same client, read-only, by which everything is read at that time, but for calls that name another.
+        """Return the same client, read-only: it reads at that time, except in calls that name another one.
 
         ``at`` is a timestamp, its text, a ``datetime`` with a time zone (or its text), or how stale answers may be.
         Views share the connection, and closing one closes all. Writing raises Unsupported. Raises InvalidArgument.
@@ -133,9 +133,9 @@ class AsyncClient(ClientTransactions, ClientServices):
         return self._then(Past(past))
 
     def snapshot(self, *, stale_ms: int | None = None) -> Self:
-        """The same client, read-only, by which everything is read at one timestamp: that of its first read.
+        """Return the same client, read-only: it reads at one timestamp, that of its first read.
 
-        That read is linearizable, or with ``stale_ms`` one of any member, of a state that contains everything that was
+        That read is linearizable. With ``stale_ms`` any member may serve it, from a state that has all writes
         acknowledged that many milliseconds ago or earlier. Otherwise as :meth:`at`.
         """
         self._connection.check_present("a snapshot")
@@ -145,8 +145,8 @@ class AsyncClient(ClientTransactions, ClientServices):
         return self._then(Snapshot(first, self._connection.runtime.lock()))
 
     async def new_request_id(self) -> bytes:
-        """An id for one write, 20 bytes, that no one else has. It is good as long as the cluster remembers results:
-        ``limit.remember-ms``, some minutes, and less where very many are written."""
+        """Return an id for one write, 20 bytes, unique. It is good as long as the cluster remembers results:
+        ``limit.remember-ms``, some minutes, and less if very many are written."""
         return await self._connection.new_request_id(self._timeout_s)
 
     def with_request_id(self, request_id: bytes) -> Self:
@@ -177,7 +177,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._connection.ask_node(address, method, request, timeout_s=self._timeout_s)
 
     def _then(self, view: View) -> Self:
-        """A view of one time, at which names of tables may mean others than now."""
+        """Return a view of one time, at which names of tables may mean others than now."""
         return self._through(view).afresh()
 
     @property
@@ -186,7 +186,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return self._connection.endpoint
 
     async def close(self) -> None:
-        """Ends the connection; what is running ends with Cancelled, and a write that was sent with OutcomeUnknown."""
+        """End the connection: calls in progress end with Cancelled, writes that were sent with OutcomeUnknown."""
         await self._connection.close()
 
     async def __aenter__(self) -> Self:
@@ -200,7 +200,7 @@ class AsyncClient(ClientTransactions, ClientServices):
     # --- services --------------------------------------------------------------------------------------------
 
     def kv(self, namespace: str) -> AsyncKeyValue:
-        """The key-value API in a namespace, which needs no making."""
+        """Return the key-value API of a namespace, which exists without being made."""
         return AsyncKeyValue(self._connection, namespace, timeout_s=self._timeout_s)
 
     def __repr__(self) -> str:
@@ -222,10 +222,10 @@ class AsyncClient(ClientTransactions, ClientServices):
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
-        """A handle of ``database.table``; asks the server for nothing yet.
+        """Return a handle of ``database.table``; asks the server for nothing yet.
 
         Documents are written and read with the subject's newest schema, or with ``schema_version``. They are dicts, or
-        instances of ``document_type``, a dataclass or a TypedDict; where that does not fit the schema, the first call
+        instances of ``document_type``, a dataclass or a TypedDict. If that does not fit the schema, the first call
         raises InvalidArgument with the field.
         """
         from cortado.store.client.table import AsyncTable
@@ -241,7 +241,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         )
 
     def batch(self, database: str) -> AsyncBatch:
-        """An atomic batch on the tables of ``database``; a context manager that commits at its end."""
+        """Return an atomic batch on the tables of ``database``; a context manager that commits at its end."""
         from cortado.store.client.batch import AsyncBatch
 
         return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
@@ -249,15 +249,15 @@ class AsyncClient(ClientTransactions, ClientServices):
     # --- leases ----------------------------------------------------------------------------------------------
 
     def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> AsyncLease:
-        """Keeps what is read at a time, and at all above it, from being collected; a context manager.
+        """Return a context manager that keeps versions readable at a time, and at all later ones, from being collected.
 
         ``at`` is a timestamp, its text, or a ``datetime`` with a time zone (or its text); None for the newest, which
-        :attr:`AsyncLease.timestamp` tells. ``label`` says who reads, and why, for whoever looks at what fills the disk.
-        Where nothing was heard of the holder for ``ttl_s``, 1 to 600 seconds, it ends. Entering it raises
-        SnapshotTooOld, TimestampInFuture, and ResourceExhausted where there are too many.
+        :attr:`AsyncLease.timestamp` tells. ``label`` tells operators who reads and why, when they look for the use of
+        the disk. The lease ends if the cluster hears nothing of its holder for ``ttl_s``, 1 to 600 seconds. Entering it
+        raises SnapshotTooOld, TimestampInFuture, and ResourceExhausted if there are too many.
 
-        With ``shared`` all that ask for the same timestamp, label and ``ttl_s`` hold one lease, in whatever process. It
-        does not end with a block, but once none of them has been heard of for ``ttl_s``.
+        With ``shared`` all callers, of any process, that ask for the same timestamp, label and ``ttl_s`` hold one
+        lease. It does not end with a block, but once none of them has been heard of for ``ttl_s``.
         """
         from cortado.store.client.collection import AsyncLease
 
@@ -266,7 +266,7 @@ class AsyncClient(ClientTransactions, ClientServices):
 
     @property
     def collection(self) -> AsyncCollection:
-        """Who keeps old versions from being collected."""
+        """Return the calls about garbage collection and the leases that hold it back."""
         from cortado.store.client.collection import AsyncCollection
 
         return AsyncCollection(self._connection, timeout_s=self._timeout_s)
@@ -286,11 +286,11 @@ class AsyncClient(ClientTransactions, ClientServices):
         return AsyncTables(self._connection, self._table_cache.here(), timeout_s=self._timeout_s)
 
     async def create_database(self, name: str) -> None:
-        """Raises AlreadyExists."""
+        """Create a database. Raises AlreadyExists."""
         await self._tables.create_database(name)
 
     async def databases(self) -> list[str]:
-        """All databases, by name."""
+        """Return all databases, by name."""
         return await self._tables.databases()
 
     async def create_table(
@@ -303,7 +303,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         retention_ms: int = 0,
         ttl_ms: int = 0,
     ) -> TableDescriptor:
-        """Makes ``database.table`` with a primary key and indexes.
+        """Create ``database.table`` with a primary key and indexes.
 
         ``key`` and the indexes' parts are field paths of the newest schema of ``subject`` (by default the table's full
         name), each perhaps followed by ``desc``. Old versions are kept for ``retention_ms``, from 1,000 on; 0: as long
@@ -315,27 +315,27 @@ class AsyncClient(ClientTransactions, ClientServices):
     async def alter_table(
         self, full_name: str, *, retention_ms: int | None = None, ttl_ms: int | None = None
     ) -> TableDescriptor:
-        """Keeps old versions of a table for another time, and lets what is put from now on expire after another one, as
-        :meth:`create_table`; None: as before. Raises NotFound, InvalidArgument."""
+        """Change how long a table keeps old versions, and after what time new rows expire, as :meth:`create_table`;
+        None: as before. Raises NotFound, InvalidArgument."""
         return await self._tables.alter(full_name, retention_ms, ttl_ms)
 
     async def drop_table(self, full_name: str) -> DropRecord:
-        """Takes a table away. Reads at an earlier time still find it, and it may be undropped, until its grace is over:
-        the time for which its old versions are kept. Raises NotFound."""
+        """Drop a table. Reads at an earlier time still find it, and it may be undropped, until its grace is over: the
+        time for which its old versions are kept. Raises NotFound."""
         return await self._tables.drop(full_name)
 
     async def truncate_table(self, full_name: str) -> DropRecord:
-        """Puts an empty table in the place of a table. What it was may be undropped under another name. Raises
+        """Put an empty table in the place of a table. The old one may be undropped under another name. Raises
         NotFound."""
         return await self._tables.truncate(full_name)
 
     async def rename_table(
         self, full_name: str, new_name: str, *, replaces: TableDescriptor | None = None
     ) -> TableDescriptor:
-        """Gives a table another name in its database.
+        """Rename a table within its database.
 
         The table ``replaces``, as :meth:`describe` gave it, has that name until then, and is dropped in the same
-        commit: readers find the one or the other. Raises NotFound, and AlreadyExists where a table has the new name, or
+        commit: readers find the one or the other. Raises NotFound, and AlreadyExists if a table has the new name, or
         another one than ``replaces``.
         """
         return await self._tables.rename(full_name, new_name, replaces)
@@ -343,24 +343,24 @@ class AsyncClient(ClientTransactions, ClientServices):
     async def undrop_table(
         self, full_name: str, *, as_name: str | None = None, number: int | None = None
     ) -> TableDescriptor:
-        """Brings back the table that was dropped last under that name, or the one of a record's ``number``, with its
-        rows and indexes; in its database, under ``as_name`` where its own is taken.
+        """Bring back the table that was dropped last under that name, or the one of a record's ``number``, with its
+        rows and indexes; in its database, under ``as_name`` if its own is taken.
 
-        Raises NotFound, AlreadyExists, and InvalidArgument where the grace is over.
+        Raises NotFound, AlreadyExists, and InvalidArgument if the grace is over.
         """
         return await self._tables.undrop(full_name, as_name, number)
 
     async def drop_database(self, name: str, *, cascade: bool = False) -> DroppedDatabase:
-        """Takes a database away; with ``cascade`` its tables, too, at most 1,000.
+        """Drop a database; with ``cascade`` its tables, too, at most 1,000.
 
-        Raises NotFound, InvalidArgument where it has tables, TooLarge.
+        Raises NotFound, InvalidArgument if it has tables, TooLarge.
         """
         return await self._tables.drop_database(name, cascade=cascade)
 
     async def undrop_database(
         self, name: str, *, as_name: str | None = None, number: int | None = None
     ) -> UndroppedDatabase:
-        """Brings back a database, and the tables that were dropped with it. Raises NotFound, AlreadyExists."""
+        """Bring back a database, and the tables that were dropped with it. Raises NotFound, AlreadyExists."""
         return await self._tables.undrop_database(name, as_name, number)
 
     async def namespaces(self) -> list[str]:
@@ -373,7 +373,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         return await self._namespaces.drop(namespace)
 
     async def undrop_namespace(self, namespace: str, *, number: int | None = None) -> None:
-        """Brings back the pairs that were dropped last, or those of a record's ``number``, with their history.
+        """Bring back the pairs that were dropped last, or those of a record's ``number``, with their history.
 
         Raises NotFound, AlreadyExists if there are pairs, and InvalidArgument if the grace is over.
         """
@@ -408,11 +408,11 @@ class AsyncClient(ClientTransactions, ClientServices):
         wait: bool = True,
         progress: Callable[[Job], None] | None = None,
     ) -> IndexDescriptor:
-        """Makes an index of a table, which may have rows and be written to meanwhile.
+        """Create an index of a table, which may have rows and be written to meanwhile.
 
         Returns when it can be read; with ``wait=False`` at once, and ``client.jobs`` tells how far it is. ``progress``
-        is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument; IndexNotReady where it
-        could not be built, as where two rows share a value of a unique one: it is there, and has to be dropped.
+        is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument; IndexNotReady if it
+        could not be built, as when two rows share a value of a unique one: it is there, and has to be dropped.
         """
         callback(progress, "progress")
         started, job_id = await self._tables.create_index(full_name, index)
@@ -474,7 +474,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         await self._connection.write(stub.AcceptLoss, request, timeout_s=self._timeout_s)
 
     async def bump_epoch(self, from_epoch: int) -> int:
-        """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.
+        """Begin a new epoch, after which every timestamp sorts after every earlier one; return it.
 
         Raises InvalidArgument if the epoch is not ``from_epoch`` any more.
         """

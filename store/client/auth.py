@@ -1,6 +1,6 @@
-"""Roles: principals, their tokens, and what they may do.
+"""Roles: principals, their tokens and their rights.
 
-A token is made here, at its holder's: the cluster gets its digest and never its text
+A token is made here, by its holder's client: the cluster gets its digest and never its text
 (:mod:`cortado.store.auth.tokens`). So a call may be repeated, and no reply or log has anything to give away.
 """
 

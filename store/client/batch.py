@@ -98,7 +98,7 @@ class AsyncBatch:
         self._operations.append(common_pb2.Operation(delete=delete))
 
     async def commit(self) -> str:
-        """Writes everything durably and at once; returns the etag. Raises what any one operation was refused with."""
+        """Write everything durably and at once; return the etag. Raises the refusal of any one operation."""
         if self.etag:
             raise InvalidArgument("batch", "was committed before", self.etag)
         if not self._operations:

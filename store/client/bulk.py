@@ -5,9 +5,9 @@ Chunks travel on one stream that goes both ways. A bounded number of them is und
     client   start  chunk 0  chunk 1  chunk 2   ...            chunk 1  chunk 2
     server                            answer 0  stream breaks           answer 1 ...
 
-When the stream breaks, a new one begins and every chunk without an answer is sent again *under the same request id*,
-so that a chunk that had been written is answered from memory and not written twice. When no answer comes in time the
-outcome of those chunks is unknown, and the caller is told so.
+When the stream breaks, a new one begins. Every chunk without an answer is sent again *under the same request id*. A
+chunk that had been written is answered from memory and not written twice. When no answer comes in time the outcome of
+those chunks is unknown, and the caller is told so.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RefusedRow:
 
 @dataclass(slots=True)
 class BulkResult:
-    """What became of the rows. ``errors`` holds the first thousand refused rows, ``refused`` counts all of them.
+    """The outcome of a load. ``errors`` holds the first thousand refused rows, ``refused`` counts all of them.
 
     ``ts`` is the newest commit's timestamp: a read at it, or later, sees every row that was written.
     """
@@ -72,7 +72,7 @@ class BulkResult:
             self.errors.append(RefusedRow(row, error))
 
     def _repr_html_(self) -> str:
-        """For notebooks: how many rows were written, and why others were refused."""
+        """Return HTML for notebooks: how many rows were written, and why others were refused."""
         refused = [(each.row, type(each.error).__name__, str(each.error)) for each in self.errors]
         columns = ("row", "error", "message") if refused else ()
         return grid(f"{self.written} rows written, {self.refused} refused", columns, refused)
@@ -97,13 +97,13 @@ class BulkLoad:
         self._in_flight: deque[tuple[documents_pb2.BulkRequest, Chunk, float]] = deque()
         self._sequence = 0
         self._maybe_written = False
-        # Chunks before it may have been written although nobody answered them.
+        # Unanswered chunks before it may have been written.
         self._open_below = 0
         self.result = BulkResult()
 
     async def run(self, chunks: AsyncGenerator[Chunk, None]) -> BulkResult:
-        """Sends every chunk and waits for every answer. Raises what ends the whole load, such as NotFound; what is
-        staged for a large transaction is all or nothing, and ends with the first row that is refused."""
+        """Send every chunk and wait for every answer. Raises errors that end the whole load, such as NotFound. Rows
+        staged for a large transaction are all or nothing: that load ends with the first row that is refused."""
         staging = self._connection.staging()
         if staging is not None:
             self._start.staging.CopyFrom(staging)
@@ -130,7 +130,7 @@ class BulkLoad:
                 await self._rest_after(attempts, failure, channel)
 
     async def _reply(self, stream: Stream) -> documents_pb2.BulkResponse:
-        """The next answer. Raises Failed."""
+        """Return the next answer. Raises Failed."""
         reply: documents_pb2.BulkResponse | None = await stream.receive()
         if reply is None:
             ended = Internal("the server ended the bulk stream before it had answered every chunk")
@@ -139,7 +139,7 @@ class BulkLoad:
         return reply
 
     async def _fill(self, source: AsyncGenerator[Chunk, None], stream: Stream) -> bool:
-        """Sends until enough is under way; False once nothing is."""
+        """Send until enough chunks are under way; False once there are none."""
         while len(self._in_flight) < CHUNKS_IN_FLIGHT_MAX:
             chunk = await self._next(source)
             if chunk is None:
@@ -178,12 +178,12 @@ class BulkLoad:
             self._progress(self.result.written + self.result.refused)
 
     def _check_staged(self) -> None:
-        """Raises the error of the first row that is refused, where the transaction would lack it."""
+        """Raise the error of the first refused row, if the transaction would lack it."""
         if self._start.HasField("staging") and self.result.refused:
             raise self.result.errors[0].error
 
     def _new_attempts(self) -> Attempts:
-        # Whether the load counts as a write depends on what is under way when it fails.
+        # Whether the load counts as a write depends on the chunks that are under way when it fails.
         return self._connection.attempts(b"", self._timeout_s)
 
     async def _rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
@@ -202,7 +202,7 @@ class BulkLoad:
             raise self._end(closed) from None
 
     async def _next(self, source: AsyncGenerator[Chunk, None]) -> Chunk | None:
-        """To encode rows the cluster may have to be asked for a schema."""
+        """Return the next chunk. To encode rows the cluster may have to be asked for a schema."""
         try:
             with before_a_write():
                 return await anext(source, None)
@@ -212,7 +212,8 @@ class BulkLoad:
             raise self._unknown(error) from None
 
     async def _new_request_id(self) -> bytes:
-        """Asks for the server's time where the source of rows was slow, and then may find that there is no server."""
+        """Return a new id. It asks for the server's time if the source of rows was slow, and then may find no
+        server."""
         try:
             return await self._connection.new_request_id(self._timeout_s)
         except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
@@ -221,7 +222,7 @@ class BulkLoad:
             raise self._unknown(error) from None
 
     def _end(self, error: CortadoError) -> CortadoError:
-        """What the caller is told where the load ends between two streams by ``error``."""
+        """Return the error for the caller, if the load ends by ``error`` between two streams."""
         if not self._in_flight:
             return error
         if isinstance(error, TryAgain | Cancelled) and not self._maybe_written:
@@ -232,7 +233,7 @@ class BulkLoad:
         return error if is_refused and not is_open else self._unknown(error)
 
     def _unknown(self, error: CortadoError) -> OutcomeUnknown:
-        """What the caller is told of chunks that were sent and not answered."""
+        """Return the error for the caller about chunks that were sent and not answered."""
         first, last = self._in_flight[0][1].rows[0], self._in_flight[-1][1].rows[-1]
         request_id = self._in_flight[0][0].chunk.request_id.hex()
         return OutcomeUnknown(f"rows {first} to {last} of the bulk load: {error}", request_id)

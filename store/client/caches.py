@@ -1,4 +1,4 @@
-"""What one client remembers of a cluster, shared by all its views. Light: a client of pairs alone loads no schemas."""
+"""One client's memory of a cluster, shared by all its views. Light: a client of pairs alone loads no schemas."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 CALLERS_MAX: Final = 256
-"""Of whom one client remembers something, beside itself."""
+"""Callers, beside the client itself, for which one client keeps a cache."""
 TEXTS_MAX: Final = 64 << 20
 """Characters of declarations that one client remembers for those who ask for text."""
 
 
 class Cache(Protocol):
-    """What can be forgotten."""
+    """A cache that can be cleared."""
 
     def clear(self) -> None: ...
 
@@ -31,7 +31,8 @@ C = TypeVar("C", bound=Cache)
 
 
 class PerCaller(Generic[C]):
-    """A cache of our own, and one for each on whose behalf we call: what one was told, another one may not know."""
+    """A cache of our own, and one for each caller on whose behalf we call: one caller's answers may be hidden from
+    others."""
 
     def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
@@ -40,7 +41,7 @@ class PerCaller(Generic[C]):
         self._others: OrderedDict[str, C] = OrderedDict()
 
     def here(self) -> C:
-        """That of whoever is called for now."""
+        """Return the cache of the current caller."""
         caller = ON_BEHALF.get()
         if not caller:
             return self._own
@@ -90,7 +91,7 @@ class SchemaTexts:
 
 
 class SchemaCache:
-    """What one client knows of schemas, shared by all its views and threads."""
+    """One client's memory of schemas, shared by all its views and threads."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -103,7 +104,7 @@ class SchemaCache:
         self.newest: dict[str, tuple[float, SchemaVersion]] = {}
 
     def clear(self) -> None:
-        """Another cluster answers now: its ids mean other schemas."""
+        """Clear the cache: another cluster answers now, with other schemas under its ids."""
         self.texts.clear()
         with self.lock:
             self.by_id.clear()

@@ -6,15 +6,15 @@
               wait ◄───────────────── each waiter woken once ◄──────────── replies, in any order
 
 A call that comes while a message is being sent joins the next one, so the busier the stream, the larger the messages
-and the cheaper each call; nobody waits for others to come. Each caller encodes its own call, and a message is those
+and the cheaper each call; no call waits for others to come. Each caller encodes its own call, and a message is those
 encodings end to end (a repeated field on the wire is just that). The encoding is written by hand, to the byte as
 protobuf would: that takes half the time.
 
-Bounds: so many calls and bytes in flight; one more is refused at once, as an overloaded server refuses it. A call whose
-caller gives up is taken out of the queue, or the server is told. When the stream ends, for whatever reason, all its
-calls end: those that never left as *not sent*, the others as calls on a broken connection. A stream on which nothing
-happened for a while ends by itself. A server that ends one in order has answered every call that it took, so those that
-it has not answered were never begun.
+Calls and bytes in flight are bounded; one more call is refused at once, as an overloaded server refuses it. If a
+call's caller gives up, the call is taken out of the queue, or the server is told. When the stream ends, for any
+reason, all its calls end: those that never left as *not sent*, the others as calls on a broken connection. A stream on
+which nothing happened for a while ends by itself. A server that ends one in order has answered every call that it
+took, so the unanswered calls were never begun.
 
 This file decides; it neither waits nor locks. Threads do that in :mod:`cortado.store.client.blocking.call_stream`,
 tasks in :mod:`cortado.store.client.aio.call_stream`.
@@ -37,7 +37,7 @@ from cortado.store.client.traces import traceparent
 from cortado.store.rpc_errors import from_status
 
 CALLS_MAX: Final = 1_536
-"""In flight on one stream: below what a server allows."""
+"""Calls in flight on one stream: below the server's bound."""
 BYTES_MAX: Final = 24 << 20
 MESSAGE_BYTES_MAX: Final = 1 << 20
 MESSAGE_CALLS_MAX: Final = 512
@@ -68,13 +68,13 @@ class Waiter:
         self.failure: Failure | None = None
 
     def outcome(self) -> bytes:
-        """The reply's bytes. Raises Failed."""
+        """Return the reply's bytes. Raises Failed."""
         if self.failure is not None:
             raise Failed(self.failure)
         return self.reply
 
     def wake(self) -> None:
-        """Its outcome is there."""
+        """Wake the caller: the outcome is there."""
         raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ W = TypeVar("W", bound=Waiter)
 
 
 class CallQueue(Generic[W]):
-    """The calls of one stream. Where threads share it, a lock is held around every method but :meth:`settle`."""
+    """The calls of one stream. If threads share it, a lock is held around every method but :meth:`settle`."""
 
     def __init__(self, authorization: Authorization = NOBODYS) -> None:
         self._authorization = authorization
@@ -98,7 +98,7 @@ class CallQueue(Generic[W]):
         return len(self._waiting)
 
     def waiters(self) -> Collection[W]:
-        """Those that have no outcome yet."""
+        """Return the waiters that have no outcome yet."""
         return self._waiting.values()
 
     @property
@@ -107,7 +107,7 @@ class CallQueue(Generic[W]):
         return bool(self._queue or self._cancelled)
 
     def encode(self, method: str, request: bytes, timeout_s: float) -> tuple[int, bytes]:
-        """A new call's id, and a message with this one call in it. Needs no lock."""
+        """Return a new call's id, and a message with this one call in it. Needs no lock."""
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
         asked = b"\x1a%b%b" % (_varint(len(request)), request) if request else b""
@@ -118,7 +118,7 @@ class CallQueue(Generic[W]):
         return call_id, b"\x0a%b%b" % (_varint(len(call)), call)
 
     def add(self, waiter: W) -> None:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         if self.ended is not None:
             raise Failed(_not_sent(self.ended))
         if len(self._waiting) >= CALLS_MAX:
@@ -130,7 +130,7 @@ class CallQueue(Generic[W]):
         self._queue.append(waiter)
 
     def remove(self, waiter: W) -> bool:
-        """Its caller waits no longer. False where the outcome came just now."""
+        """Remove a call that its caller gave up. False if the outcome came just now."""
         if self._waiting.pop(waiter.call_id, None) is None:
             return False
         self._bytes -= waiter.size_bytes
@@ -141,7 +141,7 @@ class CallQueue(Generic[W]):
         return True
 
     def take(self) -> bytes:
-        """What is queued, as one message within the bounds; empty where there is nothing."""
+        """Return queued calls as one message within the bounds; empty without calls."""
         if not self.has_news:
             return b""
         size_bytes = count = 0
@@ -176,12 +176,12 @@ class CallQueue(Generic[W]):
         return settled
 
     def free(self, settled: list[W]) -> None:
-        """Others may take the room of waiters that were settled."""
+        """Free the room of settled waiters for other calls."""
         for waiter in settled:
             self._bytes -= waiter.size_bytes
 
     def end(self, failure: Failure) -> list[W]:
-        """The stream is over: no call is taken any more. The waiters, which are still to be woken."""
+        """End the stream: it takes no more calls. Returns the waiters, which are still to be woken."""
         if self.ended is None:
             self.ended = failure
         left: list[W] = []
@@ -200,7 +200,7 @@ _MORE: Final = [bytes((low | 0x80,)) for low in range(0x80)]
 
 
 def _varint(value: int) -> bytes:
-    """A number as protobuf writes it: 7 bits a byte, the lowest first."""
+    """Return a number as protobuf writes it: 7 bits a byte, the lowest first."""
     if value < 0x80:
         return _LAST[value]
     if value < 0x4000:
@@ -210,27 +210,27 @@ def _varint(value: int) -> bytes:
 
 @cache
 def _named(method: str) -> bytes:
-    """The field of a call that says which method."""
+    """Return the field of a call that names the method."""
     return calls_pb2.Call(method=method).SerializeToString()
 
 
 @lru_cache(64)
 def _timed(timeout_ms: int) -> bytes:
-    """The field of a call that says how long its caller waits."""
+    """Return the field of a call that holds its caller's timeout."""
     return calls_pb2.Call(timeout_ms=timeout_ms).SerializeToString()
 
 
 def _ended_with(failure: Failure) -> Failure:
-    """Of a call that was on its way when the stream ended. Each caller raises an error of its own."""
+    """Return the outcome of a call that was under way when the stream ended. Each caller raises an error of its own."""
     error = failure.error
     if isinstance(error, Unsupported):
         return _not_sent(failure)  # The server has no such stream, so it has read nothing.
-    # The server's word is about the stream; only before it took any call does it say what became of them.
+    # The server's reply is about the stream. It tells the calls' outcome only if it came before any call was taken.
     return Failure(copy(error), failure.answered and isinstance(error, TryAgain), failure.sent)
 
 
 def _not_sent(failure: Failure) -> Failure:
-    """Of a call that never left: whatever ended the stream, nothing was done."""
+    """Return the outcome of a call that never left: nothing was done, for any end of the stream."""
     error = failure.error
     error = copy(error) if isinstance(error, TryAgain | Cancelled) else Unavailable(str(error))
     return Failure(error, answered=False, sent=False)

@@ -1,4 +1,4 @@
-"""Changes of a table as Arrow record batches: what a stream, or a backfill, takes of them in batches.
+"""Changes of a table as Arrow record batches: the form in which a stream, or a backfill, takes them.
 
 ::
 
@@ -61,7 +61,7 @@ class PackedChanges:
         return PackedChanges(batch, self.versions[begin * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES])
 
     def up_to(self, ts: Timestamp) -> PackedChanges:
-        """Those at or below ``ts``."""
+        """Return the changes at or below ``ts``."""
 
         def version(place: int) -> bytes:
             return self.versions[place * TIMESTAMP_BYTES : (place + 1) * TIMESTAMP_BYTES]
@@ -84,7 +84,8 @@ class PackedSource(DocumentSource):
     """The changes of a reply as one record batch."""
 
     def read_as(self, reader: Schema, key: Sequence[KeyPart], codec: AsyncDocumentCodec, *, has_previous: bool) -> None:
-        """To be said before the first reply. Raises InvalidArgument where a field has the name of another column."""
+        """Set how changes are read, before the first reply. Raises InvalidArgument if a field has the name of another
+        column."""
         self._reader = reader
         self._key = key
         self._packed_codec = codec
@@ -139,7 +140,7 @@ class PackedSource(DocumentSource):
 
 
 def schema_of_changes(reader: Schema, key: Sequence[KeyPart], *, has_previous: bool) -> pa.Schema:
-    """That of the batches: only what a primary key has is never null."""
+    """Return the batches' schema: only fields of the primary key are never null."""
     of_table = arrow_schema(reader)
     named = {part.path.partition(".")[0] for part in key}
     fields = [field.with_nullable(field.nullable or field.name not in named) for field in of_table]
@@ -153,7 +154,7 @@ def schema_of_changes(reader: Schema, key: Sequence[KeyPart], *, has_previous: b
 
 
 async def batches_of_changes(watch: PackedWatch, batch_rows: int) -> AsyncGenerator[pa.RecordBatch, None]:
-    """What a watch that ends gives out, about ``batch_rows`` changes at a time."""
+    """Yield the changes of a watch that ends, about ``batch_rows`` at a time."""
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
     found: list[pa.RecordBatch] = []
     async with watch:
@@ -189,7 +190,7 @@ def _times(versions: bytes) -> list[pa.Array]:
 
 
 def _document(key: Key, parts: Sequence[KeyPart]) -> dict[str, Any]:
-    """A document with nothing but its primary key."""
+    """Return a document with nothing but its primary key."""
     document: dict[str, Any] = {}
     for value, part in zip(key, parts, strict=True):
         *outer, name = part.path.split(".")

@@ -6,9 +6,9 @@
     the others .................. a gRPC call of their own
 
 The stream is the better way for a caller that is alone, too: measured, its answers come a quarter sooner, since a
-message on a stream costs the server less than a call. A caller who hears nothing for a while looks around
+message on a stream costs the server less than a call. A caller that hears nothing for a while looks around
 (:mod:`cortado.store.client.leader_search`) and goes on waiting for the same answer, unless another node leads: to ask a
-slow node twice would make it slower, and leave an attempt behind of which nobody knows what became.
+slow node twice would make it slower, and leave behind an attempt with an unknown outcome.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Channel:
         self.is_closed = False
 
     async def close(self) -> None:
-        """Ends what is running with Cancelled."""
+        """End running calls with Cancelled."""
         with self._lock:
             self.is_closed = True
             merged = self._merged
@@ -77,7 +77,7 @@ class Channel:
         await self._wire.close()
 
     def retire(self) -> None:
-        """No call will be made here any more: close when the last one is done."""
+        """Retire the channel, which gets no new call: close it when the last call is done."""
         with self._lock:
             self._is_retired = True
             is_over = not self._calls
@@ -87,7 +87,7 @@ class Channel:
     # --- one request, one reply --------------------------------------------------------------------------------
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> Pending | None:
-        """Begin an attempt on the stream that is open; None where that can't be: nothing was sent then.
+        """Begin an attempt on the stream that is open; None if that can't be: nothing was sent then.
 
         Its caller ends it by :meth:`answered`, by :meth:`give_up`, or by :meth:`call` with any other outcome.
         """
@@ -104,19 +104,19 @@ class Channel:
             return None
 
     def answered(self) -> None:
-        """A call that was begun has its reply."""
+        """Note that a call that was begun has its reply."""
         self._was_reached = True
         self._left()
 
     def give_up(self, begun: Pending) -> None:
-        """The caller of an attempt that was begun waits no longer."""
+        """Give up an attempt that was begun."""
         begun.give_up()
         self._left()
 
     async def call(
         self, method: Method, request: bytes, timeout_s: float, is_moved: IsMoved, begun: Pending | None = None
     ) -> Any:
-        """One attempt, or the rest of one that was ``begun`` and waited for. Raises Failed, or WireClosed.
+        """Make one attempt, or wait for the rest of one that was ``begun``. Raises Failed, or WireClosed.
 
         After a silence it asks ``is_moved``, and gives the attempt up if another node leads.
         """
@@ -137,20 +137,20 @@ class Channel:
             return reply
         finally:
             self._left()
-        # What broke would have to be set up for each call: no stream before the next answer. What is only late, or too
-        # much at once, is no reason to go on with calls that cost the server more.
+        # After a break each call would have to set up the stream: no stream before the next answer. A late answer, or
+        # an overload, is no reason to go on with calls that cost the server more.
         if failure.answered or isinstance(failure.error, Unavailable):
             self._was_reached = failure.answered
         raise Failed(failure)
 
     def _start(self, method: Method, request: bytes, timeout_s: float) -> Pending:
-        """Raises Failed, or WireClosed."""
+        """Begin an attempt. Raises Failed, or WireClosed."""
         if self._was_reached and self._merges and len(request) <= REQUEST_BYTES_MAX:
             return (self._merged or self._open_calls()).submit(method.name, request, timeout_s)
         return self._wire.begin(method, request, timeout_s)
 
     async def _outcome(self, pending: Pending, timeout_s: float, first_s: float, is_moved: IsMoved) -> bytes:
-        """The encoded reply. Raises Failed."""
+        """Return the encoded reply. Raises Failed."""
         try:
             if not await pending.wait(first_s):
                 await self._go_on_waiting(pending, timeout_s, is_moved)
@@ -161,7 +161,7 @@ class Channel:
         return pending.outcome()
 
     async def _go_on_waiting(self, pending: Pending, timeout_s: float, is_moved: IsMoved) -> None:
-        """For what did not come soon. Raises Failed where it is given up."""
+        """Go on waiting for a late reply. Raises Failed if the attempt is given up."""
         deadline_s = self._now_s() + timeout_s - SILENCE_S
         waited_s = SILENCE_S
         while True:
@@ -193,14 +193,14 @@ class Channel:
                 self._merged = None
 
     def ask(self, method: Method, request: bytes, timeout_s: float) -> Question:
-        """Begin a call whose outcome is asked for later. Raises WireClosed."""
+        """Begin a call; the caller asks for its outcome later. Raises WireClosed."""
         return self._wire.begin(method, request, timeout_s)
 
     # --- streams -----------------------------------------------------------------------------------------------
 
     @contextmanager
     def stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> Iterator[Stream]:
-        """A call with many replies, cancelled at the end. Raises WireClosed."""
+        """Open a call with many replies, cancelled at the end. Raises WireClosed."""
         with self._lock:
             self._calls += 1
         try:
@@ -228,5 +228,5 @@ def _given_up(address: str, *, late: bool, sent: bool) -> Failure:
 
 
 async def stays() -> bool:
-    """Of a call that is meant for its address, whoever leads."""
+    """Return False: the call is meant for its address, whichever node leads."""
     return False

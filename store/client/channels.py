@@ -32,7 +32,7 @@ class Channels:
         self.is_closed = False
 
     def to(self, address: str) -> Channel:
-        """The open channel to ``address``, or a new one. Raises WireClosed once the client was closed."""
+        """Return the open channel to ``address``, or a new one. Raises WireClosed once the client was closed."""
         with self._lock:
             if self.is_closed:
                 raise WireClosed
@@ -45,14 +45,14 @@ class Channels:
             return channel
 
     def forget(self, address: str) -> None:
-        """No member has this address any more."""
+        """Forget an address that no member has any more."""
         with self._lock:
             channel = self.known.pop(address, None)
         if channel is not None:
             channel.retire()
 
     async def close(self) -> None:
-        """Closes all of them. No other is opened."""
+        """Close all of them. No other is opened."""
         with self._lock:
             self.is_closed = True
             channels = list(self.known.values())

@@ -1,6 +1,6 @@
-"""Chunks: what a bulk load sends at a time, which is what one commit holds.
+"""Chunks: the unit of a bulk load's messages and commits.
 
-Rows come as documents, which are encoded here and collected, or as runs of Avro, which are cut where they are too
+Rows come as documents, which are encoded here and collected, or as runs of Avro, which are cut if they are too
 large.
 """
 
@@ -34,14 +34,15 @@ class Chunk:
 
 
 def chunk_limits(chunk_rows: int) -> int:
-    """``chunk_rows``, where a chunk may have so many. Raises InvalidArgument."""
+    """Return ``chunk_rows`` if a chunk may have that many. Raises InvalidArgument."""
     if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or not 1 <= chunk_rows <= CHUNK_ROWS_MAX:
         raise InvalidArgument("chunk_rows", f"must be between 1 and {CHUNK_ROWS_MAX}", shown(chunk_rows))
     return chunk_rows
 
 
 def chunks_of_batch(schema_id: int, bodies: bytes, lengths: bytes, first_row: int) -> Iterator[Chunk]:
-    """The rows as chunks no larger than a commit may be. Raises InvalidArgument where lengths and bodies disagree."""
+    """Yield the rows as chunks no larger than a commit may be. Raises InvalidArgument if lengths and bodies
+    disagree."""
     if len(lengths) % 4:
         raise InvalidArgument("lengths", "must have 4 bytes a row", f"{len(lengths)} bytes")
     rows = len(lengths) // 4
@@ -96,7 +97,7 @@ class _PendingChunk:
 async def chunks_of_documents(
     documents: Rows[Any], encode: Callable[[Any], Awaitable[tuple[int, bytes]]], chunk_rows: int, refuse: Refuse
 ) -> AsyncGenerator[Chunk, None]:
-    """Documents as chunks of at most ``chunk_rows`` rows, each of one schema; what cannot be encoded is refused."""
+    """Yield chunks of at most ``chunk_rows`` documents, each of one schema; refuse those that cannot be encoded."""
     pending = _PendingChunk()
     row = -1
     async with aclosing(any_of(documents)) as source:
@@ -118,7 +119,7 @@ async def chunks_of_documents(
 
 
 async def chunks_of_batches(batches: Rows[tuple[int, bytes, bytes] | RowBatch]) -> AsyncGenerator[Chunk, None]:
-    """Runs of Avro (schema id, bodies, lengths) as chunks; rows are counted over all of them."""
+    """Yield runs of Avro (schema id, bodies, lengths) as chunks; rows are counted over all of them."""
     first_row = 0
     async with aclosing(any_of(batches)) as source:
         async for batch in source:

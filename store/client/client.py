@@ -55,15 +55,15 @@ class Client:
                 print(document.value)
 
     ``timeout_s`` bounds each call, all its retries included, and of a stream each wait for the next message. Reads and
-    writes are repeated where that is safe; what cannot be decided in time is OutcomeUnknown, never a failure. All
+    writes are repeated if that is safe; a write undecided in time raises OutcomeUnknown, never a failure. All
     errors are :mod:`cortado.errors`. A client is safe to share between threads, and not to use after a fork.
 
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
-    find the others. Without it the variables of the command line say where the cluster is, and as whom it is called
+    find the others. Without it the command line's variables name the cluster and the caller's identity
     (:mod:`cortado.store.settings.reach`); without those it is 127.0.0.1:7621. Calls go to the node that leads, which
     the client finds and follows. ``read_from`` "any" lets reads at a time (``at=``) go to any member; the newest is
     always read at the leader. ``tls`` encrypts the connections.
-    ``token`` says who calls, where the cluster has roles: its text, or the ``Path`` of a file that holds it.
+    ``token`` identifies the caller if the cluster has roles: its text, or the ``Path`` of a file that holds it.
     Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
     A field refuses a time that is finer than it keeps. With ``times`` "truncate" such a time is truncated towards the
     past, in documents, keys and bounds alike.
@@ -342,7 +342,7 @@ class Client:
         return run(self._core.now())
 
     def accept_loss(self, key: bytes) -> None:
-        """Gives up a damaged version of which no member has a whole copy."""
+        """Give up a damaged version if no member has a whole copy."""
         run(self._core.accept_loss(key))
 
     def bump_epoch(self, from_epoch: int) -> int:

@@ -1,4 +1,4 @@
-"""What a client has for whoever looks after a cluster: each on first use, since applications need none of it."""
+"""A client's services for operators: each is loaded on first use, since applications need none of them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ClientServices:
 
     @property
     def auth(self) -> AsyncAuth:
-        """Roles: principals, their tokens, and what they may do."""
+        """Roles: principals, their tokens and their rights."""
         from cortado.store.client.auth import AsyncAuth
 
         return AsyncAuth(self._connection, timeout_s=self._timeout_s)
 
     @property
     def quotas(self) -> AsyncQuotas:
-        """What principals, databases and namespaces may use."""
+        """Limits of the use by principals, databases and namespaces."""
         from cortado.store.client.quotas import AsyncQuotas
 
         return AsyncQuotas(self._connection, timeout_s=self._timeout_s)
@@ -53,14 +53,14 @@ class ClientServices:
 
     @property
     def backups(self) -> AsyncBackups:
-        """What backups and restores ask of the cluster; ``cortado.store.backup`` has what they do with it."""
+        """The cluster's calls for backups and restores, which ``cortado.store.backup`` makes."""
         from cortado.store.client.backups import AsyncBackups
 
         return AsyncBackups(self._connection, timeout_s=self._timeout_s)
 
     @property
     def membership(self) -> AsyncMembership:
-        """Who belongs to the cluster, and the changes of that."""
+        """The cluster's members, and changes of them."""
         from cortado.store.client.cluster import AsyncMembership
 
         return AsyncMembership(self._connection, timeout_s=self._timeout_s)

@@ -39,10 +39,10 @@ class ClientTransactions:
         return cast("AsyncClient", self._through(view))
 
     def transaction(self, *, isolation: Isolation = "snapshot") -> AsyncTransaction:
-        """A transaction on documents and pairs; a context manager that commits at its end.
+        """Return a transaction on documents and pairs; a context manager that commits at its end.
 
-        Under "snapshot" isolation others may change what it has only read; under "serializable" that is a conflict.
-        Nothing is sent to begin it.
+        Under "snapshot" isolation others may change keys that it has only read; under "serializable" that is a
+        conflict. Nothing is sent to begin it.
         """
         from cortado.store.client.transaction import AsyncTransaction
         from cortado.store.client.transaction_view import TransactionView
@@ -58,13 +58,13 @@ class ClientTransactions:
         isolation: Isolation = "snapshot",
         attempts: int | None = None,
     ) -> T:
-        """Runs ``fn`` in a transaction, commits it, and returns what ``fn`` returned.
+        """Run ``fn`` in a transaction, commit it, and return the result of ``fn``.
 
         After WriteConflict and TransactionAborted ``fn`` runs again in a new transaction, until this client's timeout
         or the number of ``attempts`` is over; once also after SnapshotTooOld. So ``fn`` should do nothing but read and
         write through its transaction. The pauses grow to 500 ms. A client whose transactions conflict often runs fewer
-        at once: the others wait in line, a second at most. An exception of ``fn`` rolls back and is raised. Raises what
-        :meth:`AsyncTransaction.commit` raises.
+        at once: the others wait in line, a second at most. An exception of ``fn`` rolls back and is raised. Raises the
+        errors of :meth:`AsyncTransaction.commit`.
         """
         if attempts is not None:
             attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)
@@ -77,10 +77,10 @@ class ClientTransactions:
     def large_transaction(
         self, tables: Sequence[str], *, label: str = "", ttl_s: float = 60.0
     ) -> AsyncLargeTransaction:
-        """A transaction that loads any number of rows into these tables, at one timestamp; a context manager.
+        """Return a transaction that loads any number of rows into these tables, at one timestamp; a context manager.
 
-        ``label`` says whose it is. Where nothing was heard of its process for ``ttl_s``, 1 to 600 seconds, it is
-        aborted. Entering it raises NotFound for a table, and ResourceExhausted where 100 are open.
+        ``label`` names its purpose or owner. If the cluster hears nothing of its process for ``ttl_s``, 1 to 600
+        seconds, it is aborted. Entering it raises NotFound for a table, and ResourceExhausted if 100 are open.
         """
         from cortado.store.client.large_transactions import AsyncLargeTransaction
 

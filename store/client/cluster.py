@@ -1,4 +1,4 @@
-"""The nodes of a cluster: what each says of itself, its clock, and who belongs to it; and how that is changed."""
+"""The nodes of a cluster: the status of each, its clock, the cluster's members, and changes of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
 LOOK_S: Final = 2.0
-"""Beyond its time, a change of which nobody knows is looked for so long."""
+"""For this long after its time, the client looks for a change with an unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What is in flight, and its bound. ``bytes_max`` is 0 where only the count is bounded."""
+    """Work in flight, and its bound. ``bytes_max`` is 0 if only the count is bounded."""
 
     name: str
     count: int
@@ -53,8 +53,8 @@ class PatrolStatus:
 
 @dataclass(frozen=True, slots=True)
 class DamagedItem:
-    """Something that a node has stored, and that is not what was written; ``key`` as it is stored (empty where that is
-    not known), ``text`` for people. It ``is_lost`` where every other member has said that it has no whole copy."""
+    """A stored item that differs from the item that was written; ``key`` as it is stored (empty if unknown), ``text``
+    for people. It ``is_lost`` if every other member has said that it has no whole copy."""
 
     key: bytes
     text: str
@@ -64,10 +64,10 @@ class DamagedItem:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a node says of itself. ``state`` is "serving", or why it is not.
+    """A node's own report. ``state`` is "serving", or why it is not.
 
     ``role`` is "leader", "follower", "candidate" or "learner"; ``leader`` a node id, empty while none is known.
-    ``damage`` is what is damaged there, or the first of ``damaged`` items; ``repaired`` since the process started.
+    ``damage`` lists the damage there, or the first of ``damaged`` items; ``repaired`` counts since the process started.
     """
 
     cluster_id: str
@@ -94,22 +94,22 @@ class Status:
     damaged: int = 0
     repaired: int = 0
     slowed: str = ""
-    """To which rate a leader slows writes down, and for which member; empty where it does not."""
+    """To which rate a leader slows writes down, and for which member; empty if it does not."""
     disputes: tuple[str, ...] = ()
-    """What other members said against the node's log, and is not settled."""
+    """Unsettled objections of other members to the node's log."""
     log_bytes: int = 0
-    """What the log files take on the disk."""
+    """Bytes of the log files on the disk."""
     scan_path: str = ""
-    """What reads slices of scans: ``compiled``, or ``python:`` and why."""
+    """The reader of slices of scans: ``compiled``, or ``python:`` and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
     """A node of the cluster. ``joined`` is False until its data directory has presented itself.
 
-    The rest is what the leader knows, and 0 elsewhere: the last entry known to be durable at the member, by how many
+    The rest is known to the leader, and 0 elsewhere: the last entry known to be durable at the member, by how many
     entries that is behind, and how long ago it was heard of. A member that is ``down`` was not heard of for longer than
-    an election may take: what it is ``behind`` is unknown (None). One that has ``no_room`` has nothing left but the
+    an election may take: how far it is ``behind`` is unknown (None). One that has ``no_room`` has nothing left but the
     reserve of its disk or its map.
 
     Clients reach it at ``address``, empty until it has joined, the other nodes at ``peer_address``.
@@ -142,8 +142,9 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A node's clock: ``now`` (the time that it would give), the host's wall clock, the last timestamp applied (every
-    later write is above it), and how far the wall clock has jumped from the time that is kept (0: it is followed)."""
+    """A node's clock: ``now`` (the time that it would give), the host's wall clock, and the last timestamp applied
+    (every later write is above it). ``jump_ms`` is how far the wall clock has jumped from the time that is kept (0: it
+    is followed)."""
 
     now: Timestamp
     physical_ms: int
@@ -153,12 +154,12 @@ class ClockReading:
 
     @property
     def ahead_ms(self) -> int:
-        """How far the clock's wall time is ahead of the physical clock; negative where it is behind."""
+        """How far the clock's wall time is ahead of the physical clock; negative if behind."""
         return self.now.wall_ms - self.physical_ms
 
 
 def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
-    """A status reply as a value."""
+    """Return a status reply as a value."""
     return Status(
         cluster_id=reply.header.cluster_id,
         node_id=reply.header.node_id,
@@ -196,14 +197,14 @@ def _patrol(told: cluster_pb2.Patrol) -> PatrolStatus:
 
 
 def clock_from_proto(reply: cluster_pb2.ClockResponse) -> ClockReading:
-    """A clock reply as a value."""
+    """Return a clock reply as a value."""
     return ClockReading(
         timestamp_of(reply.now), reply.physical_ms, timestamp_of(reply.last_applied), reply.max_offset_ms, reply.jump_ms
     )
 
 
 def members_from_proto(reply: cluster_pb2.MembersResponse) -> Members:
-    """A reply as a value."""
+    """Return a reply as a value."""
     return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
 
 
@@ -228,11 +229,11 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
 
 @public_face
 class AsyncMembership:
-    """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
+    """The cluster's members. Changes go to the leader, one at a time, and return when they are committed.
 
-    A change that may have been made is never told as refused. Where an attempt was not answered, the members are looked
-    at: what was asked for is there, and it is answered; or it is not (yet), and it ends with OutcomeUnknown:
-    :meth:`members` tells later whether it was made.
+    A change that may have been made is never reported as refused. If an attempt was not answered, the client looks at
+    the members. If they show the change, the call returns. If they do not (yet), it raises OutcomeUnknown:
+    :meth:`members` tells later whether the change was made.
     """
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
@@ -240,15 +241,15 @@ class AsyncMembership:
         self._timeout_s = timeout_s
 
     async def members(self, *, at_leader: bool = False) -> Members:
-        """Who belongs to the cluster, as the node that answers knows it; ``at_leader`` with everybody's progress.
+        """Return the members as the node that answers knows them; ``at_leader`` with every member's progress.
 
-        Raises NotLeader where ``at_leader`` and nobody leads.
+        Raises NotLeader if ``at_leader`` and there is no leader.
         """
         request = cluster_pb2.MembersRequest(at_leader=flag(at_leader, "at_leader"))
         return await self._members(request, self._timeout_s)
 
     async def add(self, node_id: str, peer_address: str) -> tuple[MemberStatus, ...]:
-        """Announces a new node, which the other nodes will reach at ``peer_address``, and which joins as a learner when
+        """Announce a new node, which the other nodes will reach at ``peer_address``, and which joins as a learner when
         it starts. Raises InvalidArgument (a known id or address), Unavailable (another change is under way),
         OutcomeUnknown."""
         request = cluster_pb2.AddMemberRequest(
@@ -262,7 +263,7 @@ class AsyncMembership:
         return await self._change("AddMember", request, is_made)
 
     async def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
-        """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet),
+        """Make a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet),
         OutcomeUnknown."""
         request = cluster_pb2.PromoteMemberRequest(node_id=text(node_id, "node_id"))
 
@@ -273,11 +274,11 @@ class AsyncMembership:
         return await self._change("PromoteMember", request, is_made)
 
     async def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
-        """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument,
+        """Remove a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument,
         Unavailable, OutcomeUnknown."""
         request = cluster_pb2.RemoveMemberRequest(node_id=text(node_id, "node_id"))
         self._connection.check_present("writing")
-        # Who is gone afterwards was removed only if it was there before.
+        # A member that is absent afterwards was removed only if it was there before.
         before = await self.members()
 
         def is_made(now: Members) -> bool:
@@ -286,7 +287,7 @@ class AsyncMembership:
         return await self._change("RemoveMember", request, is_made)
 
     async def transfer_leader(self, to_node_id: str = "") -> str:
-        """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then.
+        """Hand leadership to a voter, or to the one that is furthest; return the id of the node that leads then.
 
         Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it), OutcomeUnknown. None
         of these is tried again, since writes wait during each attempt.
@@ -317,8 +318,8 @@ class AsyncMembership:
         return await self._connection.call(stub, request, timeout_s=self._timeout_s, changes=True, insists=insists)
 
     async def _looked_at(self) -> Members | None:
-        """The members by what is committed, where a leader says so soon. One whose log holds a change that is not
-        committed waits, since the change may yet be rolled back."""
+        """Return the committed members, or None if no leader tells them soon. A leader with an uncommitted change in
+        its log waits, since the change may yet be rolled back."""
         try:
             request = cluster_pb2.MembersRequest(at_leader=True, committed=True)
             return await self._members(request, min(self._timeout_s, LOOK_S))

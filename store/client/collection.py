@@ -179,7 +179,7 @@ class AsyncLease:
         return timestamp_of(reply.lease.timestamp)
 
     async def _found_or_acquired(self) -> Timestamp:
-        """A lease that another holder keeps costs no write."""
+        """Return the timestamp of the lease, found or acquired. A lease that another holder keeps costs no write."""
         request = pb.KeepLeaseRequest(lease_id=self._request.lease_id)
         keep = self._connection.stubs.collection.KeepLease
         try:
@@ -295,7 +295,7 @@ def _held(lease: pb.Lease) -> HeldLease:
 
 
 def check_ttl(ttl_s: float) -> float:
-    """``ttl_s``, where a lease may have it. Raises InvalidArgument."""
+    """Return ``ttl_s`` if a lease may have it. Raises InvalidArgument."""
     return _checked_ttl(ttl_s, TTL_S_MAX)
 
 
@@ -307,7 +307,7 @@ def _checked_ttl(ttl_s: float, most_s: float) -> float:
 
 
 def check_label(label: str) -> str:
-    """``label``, where a lease may have it. Raises InvalidArgument."""
+    """Return ``label`` if a lease may have it. Raises InvalidArgument."""
     if len(text(label, "label")) > LABEL_CHARS_MAX:
         raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
     return label

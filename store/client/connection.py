@@ -1,20 +1,20 @@
 """A client's way to a cluster: how a call is made, where, repeated and ended.
 
 Every unary call of the client goes through :meth:`Connection.call`, every stream of replies through
-:meth:`Connection.replies`, and the stream that goes both ways through :meth:`Connection.stream`. Who does what::
+:meth:`Connection.replies`, and the stream that goes both ways through :meth:`Connection.stream`. The parts::
 
-    Connection ─┬─ View ............. as of when is read, what becomes of writes: not always the newest, at once
-                ├─ Attempts ......... may the call be made again, when, and what is its caller told (one for each call)
+    Connection ─┬─ View ............. the time of reads, and whether writes wait for a commit
+                ├─ Attempts ......... may the call be made again, when, and how does it end (one for each call)
                 ├─ Route ............ where calls go: the leader, as far as is known
-                ├─ LeaderSearch ..... asks the members who leads
+                ├─ LeaderSearch ..... asks the members which of them leads
                 ├─ Channel .......... one address: how an attempt is made there (one for each, kept)
                 └─ Runtime .......... performs all of it, with threads or on a loop
 
 No ``grpc.RpcError`` comes here from the runtimes, and every header is seen in one place: its cluster id tells when
-another cluster answers, whose schemas and tables are not those in the caches. The timestamps of writes keep request ids
-recent.
+another cluster answers, with schemas and tables other than those in the caches. The timestamps of writes keep request
+ids recent.
 
-All of it may be called by many threads, or by many tasks of one loop: whichever the runtime is for.
+Many threads may call all of it, or many tasks of one loop, according to the runtime.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from cortado.store.client.values import At, Times, at_to_proto, timestamp_of
 from cortado.store.client.views import View, read_through, replies_through
 
 MEMBERS_RECENT_S: Final = 30.0
-"""So often a client that calls asks who belongs to the cluster, beside its calls."""
+"""How often a client that calls asks for the cluster's members, beside its calls."""
 
 ReadFrom: TypeAlias = Literal["leader", "any"]
 
 
 class ConnectionOptions(TypedDict, total=False):
-    """How a cluster is reached, as whom, and how times are written."""
+    """The way to a cluster, the caller's identity, and the handling of times."""
 
     tls: Tls | None
     token: TokenSource | None
@@ -131,26 +131,26 @@ class Connection:
         self._search = LeaderSearch(self._route, runtime, self._channels.to, self._channels.forget)
 
     def through(self, view: View) -> Connection:
-        """The same connection, whose reads and writes are ``view``'s."""
+        """Return this connection with the reads and writes of ``view``."""
         bound = object.__new__(Connection)
         bound.__dict__ = {**self.__dict__, "_view": view, "_base": self.base}
         return bound
 
     def under(self, request_id: bytes) -> Connection:
-        """The same connection, whose writes have this request id."""
+        """Return this connection with this request id for its writes."""
         bound = object.__new__(Connection)
         bound.__dict__ = {**self.__dict__, "_request_id": request_id}
         return bound
 
     def check_present(self, doing: str) -> None:
-        """Raises Unsupported where everything is read in the past, or in a transaction; ``doing`` is what can't be done
-        there."""
+        """Raise Unsupported if everything is read in the past, or in a transaction; ``doing`` names the refused
+        action."""
         if self._view is not None:
             raise self._view.refusal(doing)
 
     def staging(self) -> documents_pb2.Staging | None:
-        """What of a large transaction it is that rows are loaded for; None where they are written at once. Raises
-        Unsupported where they can't be: in the past, in a transaction."""
+        """Return the staging of the large transaction that rows are loaded for; None if they are written at once.
+        Raises Unsupported if they can't be: in the past, in a transaction."""
         return None if self._view is None else self._view.staging()
 
     @property
@@ -160,12 +160,12 @@ class Connection:
 
     @property
     def commits(self) -> bool:
-        """Whether it is a transaction's: what is read may be validated by the commit that follows."""
+        """Whether this is a transaction's connection: the commit that follows may validate its reads."""
         return self._view is not None and self._view.commits
 
     def read_at(self, at: At, *, validate: bool) -> common_pb2.ReadAt | None:
-        """When to read, as a message, and whether the commit that follows is to validate it. Raises InvalidArgument,
-        Unsupported where none follows."""
+        """Return the time to read at, as a message, and whether the following commit validates it. Raises
+        InvalidArgument, Unsupported if none follows."""
         past = at_to_proto(at)
         if not flag(validate, "validate"):
             return past
@@ -176,9 +176,9 @@ class Connection:
         return past
 
     async def close(self) -> None:
-        """Ends what is running with Cancelled. May be called again. Raises Unsupported where it may not be used."""
+        """End running calls with Cancelled. May be called again. Raises Unsupported if it may not be used."""
         if forks.is_cut_off():
-            return  # What there is to close is the parent's.
+            return  # The channels are the parent's to close.
         if self._channels.known:
             self.runtime.check()
         await self._channels.close()
@@ -194,10 +194,10 @@ class Connection:
         started_s: float | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:
-        """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
+        """Return the reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
 
-        A request with a ``request_id`` is a write. ``started_s``: since when the time runs, by default now. Raises what
-        the server refused with, Unavailable, DeadlineExceeded (reads) or OutcomeUnknown (writes). Nearly every call is
+        A request with a ``request_id`` is a write. ``started_s`` is when the time begins to run, by default now. Raises
+        the server's refusal, Unavailable, DeadlineExceeded (reads) or OutcomeUnknown (writes). Nearly every call is
         answered by the leader, on the stream that is open, within one wait. Otherwise :meth:`_attempted` takes over.
         """
         if self._view is not None and method.is_read_at:
@@ -238,7 +238,7 @@ class Connection:
         insists: bool = True,
         of_endpoint: bool = False,
     ) -> Any:
-        """As :meth:`call`, in any number of attempts; the first may be one that was ``begun``.
+        """Make a :meth:`call` in any number of attempts; the first may be one that was ``begun``.
 
         ``changes``: it changes something without an id. Without ``insists`` a leader's refusal is final, and there is
         no second attempt if the first may have had its effect. ``of_endpoint`` asks the first endpoint that answers.
@@ -268,8 +268,8 @@ class Connection:
             begun = None
 
     async def ask_node(self, address: str, method: Method, request: Any, *, timeout_s: float) -> Any:
-        """The reply of the node at ``address``, whoever leads, in one attempt. Raises what it refused with,
-        Unavailable, DeadlineExceeded."""
+        """Return the reply of the node at ``address``, leader or not, in one attempt. Raises its refusal, Unavailable,
+        DeadlineExceeded."""
         try:
             return await self._channels.to(address).call(method, request.SerializeToString(), timeout_s, stays)
         except WireClosed:
@@ -277,12 +277,12 @@ class Connection:
         except Failed as failed:
             problem = failed.failure.error
         if isinstance(problem, DeadlineExceeded):
-            # What was left of the time at the end is no matter of the caller's.
+            # The error names the caller's timeout, not the rest of it at the end.
             raise DeadlineExceeded(f"no answer within {timeout_s:g} s", round(timeout_s * 1000))
         raise problem
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
-        """As :meth:`call`, under a new request id, or the one that :meth:`under` was given. Raises Unsupported where
+        """Make a write, as :meth:`call`, under a new request id, or that of :meth:`under`. Raises Unsupported if
         everything is read in the past. In a transaction the reply tells nothing yet."""
         if self._view is not None:
             return self._view.write(method, request)
@@ -301,8 +301,8 @@ class Connection:
         return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
 
     async def new_request_id(self, timeout_s: float) -> bytes:
-        """An id for one write; asks the leader for the time where no reply was seen recently: another node's clock may
-        be wrong. Raises Unavailable where that is late."""
+        """Return an id for one write; asks the leader for the time if no reply was seen recently: another node's clock
+        may be wrong. Raises Unavailable if that is late."""
         if not self.request_ids.is_recent:
             asked_s, request = self._now_s(), cluster_pb2.ClockRequest(at_leader=True)
             with before_a_write():
@@ -329,7 +329,7 @@ class Connection:
     # --- one request, many replies ---------------------------------------------------------------------------
 
     def replies(self, method: Method, request: Any, *, timeout_s: float) -> AsyncGenerator[Any, None]:
-        """The replies of a scan, which goes on where it was when its stream breaks.
+        """Yield the replies of a scan, which goes on at the same place when its stream breaks.
 
         ``request`` has a ``page_token``, each reply a ``next_page_token`` from which the same request goes on, at the
         same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the
@@ -352,13 +352,13 @@ class Connection:
                         started = True
                         token = reply.next_page_token if method.is_resumable else b""
                         given = [reply]
-                        # It may have some MiB, and is not kept here while somebody uses what was in it.
+                        # It may have some MiB, and is not kept here while the caller uses its content.
                         del reply
                         yield given.pop()
                         attempts = self.attempts(b"", timeout_s)
                         if method.is_resumable:
                             if not token:
-                                # The end, whatever becomes of the stream: to go on would be to repeat this reply.
+                                # The end, even if the stream breaks now: to go on would be to repeat this reply.
                                 return
                             request.page_token = token
                 if not method.is_resumable:
@@ -374,7 +374,7 @@ class Connection:
 
     @contextmanager
     def stream(self, channel: Channel, method: Method, request: bytes | None, timeout_s: float) -> Iterator[Stream]:
-        """A call with many replies; ``request`` is None where it goes both ways. Cancelled at the end. Raises Failed.
+        """Open a call with many replies; ``request`` is None if it goes both ways. Cancelled at the end. Raises Failed.
 
         ``timeout_s`` bounds the wait for each reply.
         """
@@ -387,20 +387,20 @@ class Connection:
             yield stream
 
     def leader_channel(self) -> Channel:
-        """The channel to the node that is believed to lead. Raises Cancelled once the client was closed."""
+        """Return the channel to the node that is believed to lead. Raises Cancelled once the client was closed."""
         return self._channel(anywhere=False)
 
     # --- what all of them share ------------------------------------------------------------------------------
 
     def attempts(self, request_id: bytes, timeout_s: float, started_s: float | None = None) -> Attempts:
-        """The bookkeeping of a call that begins now, or began at ``started_s``."""
+        """Return the bookkeeping of a call that begins now, or began at ``started_s``."""
         now_s = self._now_s() if started_s is None else started_s
-        # Who calls for others waits for nobody's quota: those who have used up theirs would hold its places.
+        # A process that calls for others waits for no quota: callers without quota left would hold its places.
         is_own = not ON_BEHALF.get()
         return Attempts(request_id, now_s, timeout_s, self.environment.random, waits_for_quotas=is_own)
 
     async def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
-        """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""
+        """Wait until the next attempt may be made, here or elsewhere. Raises the call's end if there is no next one."""
         if failure.answered:
             self._heard.reached = True
         if self._channels.is_closed:
@@ -420,7 +420,7 @@ class Connection:
             attempts.check_time_left(failure, self._now_s())
 
     async def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
-        """Driver to where the next attempt should go; True where that is known to be better than here."""
+        """Turn to the place of the next attempt; True if that is known to be better than here."""
         error = failure.error
         if isinstance(error, NotLeader):
             if error.leader and self._route.follow(error.leader, address):
@@ -439,7 +439,7 @@ class Connection:
         return False
 
     def observe(self, header: common_pb2.Header) -> None:
-        """A reply came: notice another cluster behind the same address."""
+        """Note that a reply came, and whether it is of another cluster behind the same address."""
         self._heard.reached = True
         if header.cluster_id != self._heard.cluster_id and header.cluster_id:
             with self._heard.lock:
@@ -452,7 +452,7 @@ class Connection:
                     forget()
 
     def _take(self, header: common_pb2.Header, method: Method, request: Any, started_s: float) -> None:
-        """A call that began at ``started_s`` has its reply. A write's commit tells a recent time."""
+        """Take the reply of a call that began at ``started_s``. A write's commit tells a recent time."""
         self.observe(header)
         if not method.changes or self.request_ids.is_fresh(started_s):
             return
@@ -460,14 +460,14 @@ class Connection:
             self.request_ids.observe(timestamp_of(header.timestamp), started_s)
 
     def check_open(self) -> None:
-        """Raises Cancelled once the client was closed, and where it may not be used from here."""
+        """Raise Cancelled once the client was closed, and an error if it may not be used from here."""
         if self._channels.is_closed:
             raise self._closed_meanwhile()
         forks.check()
         self.runtime.check()
 
     def _closed_channel(self) -> Cancelled | Failed:
-        """The channel of a call is closed: with the client, or because its node has just left the cluster."""
+        """Return a closed channel's error: the client was closed, or the node has just left the cluster."""
         if self._channels.is_closed:
             return self._closed_meanwhile()
         return Failed(Failure(Unavailable("the node is no member any more"), answered=False, sent=False))
@@ -491,7 +491,7 @@ class Connection:
         return channel
 
     def _ask_members(self, channel: Channel) -> None:
-        """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""
+        """Learn of the members beside the calls: when their node is gone it is too late to ask it for the others."""
         self._heard.members_asked_s = self._now_s()
         try:
             self._search.ask_beside(channel)

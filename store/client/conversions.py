@@ -22,7 +22,7 @@ Convert = Callable[[Any], Any]
 
 
 class Both(NamedTuple):
-    """What a value becomes when it is read and when it is written; None where it stays as it is."""
+    """The conversions of a value on reading and on writing; None if it stays as it is."""
 
     read: Convert | None = None
     write: Convert | None = None
@@ -32,9 +32,9 @@ AS_IT_IS: Final = Both()
 
 
 class Part(NamedTuple):
-    """A field of a dataclass: its name there, that in the schema, and what becomes of its values.
+    """A field of a dataclass: its name there, that in the schema, and its conversions.
 
-    ``extra`` is set where the schema has no such field: there is only its default.
+    ``extra`` is set if the schema has no such field: there is only its default.
     """
 
     attribute: str
@@ -70,7 +70,7 @@ def or_none(convert: Convert | None) -> Convert | None:
 
 
 def each_of(convert: Convert, values: Any) -> Any:
-    # What is no list stays what it is: the codec refuses it, with its path.
+    # A value that is no list stays as it is: the codec refuses it, with its path.
     return [convert(value) for value in values] if isinstance(values, list | tuple) else values
 
 
@@ -157,7 +157,7 @@ def _type_read(branch: AvroType) -> type:
             return list
         case Map() | Record():
             return dict
-    return str  # Of the others only symbols are converted.
+    return str  # Only symbols of the other types are converted.
 
 
 def branch_writer(found: Sequence[tuple[AvroType, Any, Both]]) -> Convert:

@@ -14,8 +14,8 @@ union                        a union that admits each branch, such as ``T | None
 logical types                as in :mod:`cortado.schema.values`
 ===========================  ==========================================================================
 
-The class must admit every value that the schema does, and may admit more: what is written is checked by the codec, as
-it is for a dict. It may lack fields of the schema. They are not seen, and written as their default. A field that the
+The class must admit every value that the schema does, and may admit more: the codec checks a written value, as it does
+for a dict. It may lack fields of the schema. They are not seen, and written as their default. A field that the
 schema lacks must have a default; it keeps that, and any other value is refused when it is written. A dataclass's field
 stands for the field of the schema that is named in its metadata, else for that of its own name::
 
@@ -81,7 +81,7 @@ class DataclassInstance(Protocol):
 
 
 class DocumentType(Generic[D]):
-    """How documents of ``schema`` are instances of ``cls``. Raises InvalidArgument where they cannot be."""
+    """How documents of ``schema`` are instances of ``cls``. Raises InvalidArgument if they cannot be."""
 
     def __init__(self, cls: type[D], schema: Schema) -> None:
         self.cls = cls
@@ -94,12 +94,13 @@ class DocumentType(Generic[D]):
         self._is_instance = Mapping if typing.is_typeddict(cls) else cls
 
     def from_document(self, document: dict[str, Any]) -> D:
-        """The instance that has the document's values."""
+        """Return the instance that has the document's values."""
         instance: D = self._read(document)
         return instance
 
     def to_document(self, instance: D) -> Mapping[str, Any]:
-        """The document that has the instance's values. Raises InvalidDocument for an instance of something else."""
+        """Return the document that has the instance's values. Raises InvalidDocument for an instance of something
+        else."""
         if not isinstance(instance, self._is_instance):
             raise InvalidDocument(
                 "", f"must be of {name_of(self.cls)}, the table's document type", type(instance).__name__
@@ -109,7 +110,7 @@ class DocumentType(Generic[D]):
 
 
 def document_type(cls: type[D], schema: Schema) -> DocumentType[D]:
-    """As the class, kept: schemas are few, and stay."""
+    """Return a :class:`DocumentType`, kept: schemas are few, and stay."""
     if not isinstance(cls, type):
         raise InvalidArgument("document_type", "must be a dataclass or a TypedDict", type(cls).__name__)
     return _kept(cls, schema)  # type: ignore[arg-type]
@@ -121,7 +122,7 @@ def _kept(cls: type[D], schema: Schema) -> DocumentType[D]:
 
 
 def to_mapping(document: Any, schema: Schema) -> Mapping[str, Any]:
-    """A document that may be an instance of a dataclass, as one that the codec takes. Raises InvalidArgument."""
+    """Return a document, perhaps an instance of a dataclass, in the codec's form. Raises InvalidArgument."""
     if dataclasses.is_dataclass(document) and not isinstance(document, type):
         return document_type(type(document), schema).to_document(document)
     mapping: Mapping[str, Any] = document
@@ -129,7 +130,7 @@ def to_mapping(document: Any, schema: Schema) -> Mapping[str, Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """A value in which dataclasses are dicts, and members of enums their symbols; for values at a path."""
+    """Return a value with dataclasses as dicts, and members of enums as their symbols; for values at a path."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field_name(each): to_plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
     match value:
@@ -148,7 +149,7 @@ def to_plain(value: Any) -> Any:
 
 
 class _Checked:
-    """One walk over a class and a schema. It collects what does not fit."""
+    """One walk over a class and a schema. It collects the misfits."""
 
     def __init__(self) -> None:
         self._problems: list[InvalidArgument] = []
@@ -156,7 +157,7 @@ class _Checked:
         self._records: dict[tuple[int, Any], _Later] = {}
 
     def raise_problems(self) -> None:
-        """Raises InvalidArgument for the first thing that does not fit, with the others in its notes."""
+        """Raise InvalidArgument for the first misfit, with the others in its notes."""
         if self._problems:
             first, *others = self._problems
             for each in others:
@@ -170,7 +171,7 @@ class _Checked:
     # --- one value -------------------------------------------------------------------------------------------------
 
     def value(self, avro: AvroType, hint: Any, path: str) -> Both:
-        """How values of ``avro`` are those of the annotation ``hint``."""
+        """Return the conversions between values of ``avro`` and of the annotation ``hint``."""
         admitted = members(hint)
         if Any in admitted or object in admitted:
             return AS_IT_IS
@@ -221,7 +222,7 @@ class _Checked:
     # --- records ---------------------------------------------------------------------------------------------------
 
     def record(self, avro: Record, cls: Any, path: str) -> Both:
-        """How records are instances of a dataclass, or dicts of a TypedDict."""
+        """Return the conversions between records and instances of a dataclass, or dicts of a TypedDict."""
         known = self._records.get((id(avro), cls))
         if known is not None:
             return known.both

@@ -1,7 +1,7 @@
 """Documents and their bytes: dicts or instances of a class in the hands of the application, Avro on the wire.
 
-A document is written with the newest version of its table's subject, and read by resolving the version that wrote it
-to the newest one, so that old and new rows look alike. A table handle that was made for one version
+A document is written with the newest version of its table's subject. A read resolves the version that wrote it to the
+newest one, so that old and new rows look alike. A table handle that was made for one version
 (``client.table("db.t", schema_version=2)``) writes and reads with that one.
 """
 
@@ -32,7 +32,7 @@ from cortado.store.keys.types import KeyPart, KeyType
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    # Whoever says nothing of a table's document type has dicts; at run time nobody asks.
+    # Without a document type a table has dicts; at run time nothing reads this default.
     D = DefaultTypeVar("D", default=dict[str, Any])
 else:
     D = TypeVar("D")
@@ -47,7 +47,7 @@ class Document(Generic[D]):
     """One document as of one commit. ``etag`` names that commit, for a conditional write.
 
     ``value`` is a dict, or an instance of the table's document type. It expires at the wall time ``expires_ms``, in
-    milliseconds since 1970; 0 for never, and of what a scan has found. ``schema`` shapes it; ``writer`` wrote it, and
+    milliseconds since 1970; 0 for never, and in a scan's documents. ``schema`` shapes it; ``writer`` wrote it, and
     may lack fields that have their defaults here.
     """
 
@@ -63,12 +63,12 @@ class Document(Generic[D]):
         return Timestamp.parse(self.etag)
 
     def to_json(self) -> dict[str, Any]:
-        """The value as JSON can carry it: bytes as base64, decimals as text, timestamps as RFC 3339."""
+        """Return the value as JSON can carry it: bytes as base64, decimals as text, timestamps as RFC 3339."""
         json_value: dict[str, Any] = to_json_value(self.schema.root, to_mapping(self.value, self.schema))
         return json_value
 
     def _repr_html_(self) -> str:
-        """For notebooks: its fields, each in a line."""
+        """Return HTML for notebooks: its fields, each in a line."""
         fields = list(to_mapping(self.value, self.schema).items())
         return grid(f"document {self.etag}".rstrip(), ("field", "value"), fields)
 
@@ -77,7 +77,7 @@ class Document(Generic[D]):
 class RowBatch:
     """Many rows of one schema, as they travel: ``bodies`` end to end, ``lengths`` 4 bytes a row (little-endian).
 
-    ``versions`` holds 12 bytes a row, the commit timestamps, or nothing. ``schema_id`` is 0 where a scan selected
+    ``versions`` holds 12 bytes a row, the commit timestamps, or nothing. ``schema_id`` is 0 if a scan selected
     columns: then ``schema`` is that of the selection.
     """
 
@@ -91,14 +91,14 @@ class RowBatch:
         return len(self.lengths) // 4
 
     def each_body(self) -> Iterator[bytes]:
-        """The rows' Avro bodies."""
+        """Yield the rows' Avro bodies."""
         start = 0
         for (length,) in struct.iter_unpack("<I", self.lengths):
             yield self.bodies[start : start + length]
             start += length
 
     def etags(self) -> Iterator[str]:
-        """The rows' etags; empty texts where versions were not asked for."""
+        """Return the rows' etags; empty texts if versions were not asked for."""
         if not self.versions:
             return iter([""] * len(self))
         return (
@@ -129,13 +129,13 @@ class AsyncDocumentCodec:
         self._truncates = truncates
 
     async def schema(self) -> tuple[SchemaVersion, Schema]:
-        """What documents are written and read with now."""
+        """Return the version and schema that documents are written and read with now."""
         if self._version is not None:
             return await self._schemas.version(await self._subject(), self._version)
         return await self._schemas.newest(await self._subject())
 
     async def refresh(self) -> bool:
-        """Asks for the newest version again; True where there is a newer one than was known."""
+        """Ask for the newest version again; True if there is a newer one than was known."""
         if self._version is not None:
             return False
         before = (await self.schema())[0].schema_id
@@ -143,12 +143,13 @@ class AsyncDocumentCodec:
         return (await self.schema())[0].schema_id != before
 
     async def check_type(self) -> None:
-        """Raises InvalidArgument where instances of the document type cannot be documents of the schema."""
+        """Raise InvalidArgument if instances of the document type cannot be documents of the schema."""
         if self._instances_of is not None:
             document_type(self._instances_of, (await self.schema())[1])
 
     async def encode(self, document: Any) -> tuple[int, bytes]:
-        """Schema id and Avro body of a dict, or an instance. Raises InvalidDocument with the field's path."""
+        """Return the schema id and Avro body of a dict, or an instance. Raises InvalidDocument with the field's
+        path."""
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
             if self._instances_of is None:
@@ -160,7 +161,7 @@ class AsyncDocumentCodec:
         return await self._with_newest(attempt)
 
     async def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
-        """How to read what that schema wrote: writer, and reader where it is another one."""
+        """Return the schemas to read a body with: its writer, and the reader if it is another one."""
         reader_version, reader = await self.schema()
         if reader_version.schema_id == writer_id:
             return reader, None
@@ -174,14 +175,14 @@ class AsyncDocumentCodec:
         return writer, None if reader is writer else reader
 
     async def decode(self, schema_id: int, body: bytes) -> tuple[Any, Schema]:
-        """The document and the schema it is shaped by. Raises InvalidDocument for bytes that do not fit."""
+        """Return the document and the schema it is shaped by. Raises InvalidDocument for bytes that do not fit."""
         decode, shape = self.decoder(*await self.reader_of(schema_id))
         return decode(body), shape
 
     def decoder(self, writer: Schema, reader: Schema | None) -> tuple[Callable[[bytes], Any], Schema]:
-        """Decodes the bodies that ``writer`` wrote, one by one, as ``reader`` sees them; and the schema of what comes.
+        """Return a decoder of single bodies that ``writer`` wrote, as ``reader`` sees them, and the result's schema.
 
-        Raises InvalidArgument where that cannot be instances of the document type.
+        Raises InvalidArgument if the results cannot be instances of the document type.
         """
         shape = reader or writer
         decode = decoder_of(writer, reader)
@@ -191,11 +192,11 @@ class AsyncDocumentCodec:
         return lambda body: instance_of(decode(body)), shape
 
     def instances(self, shape: Schema) -> Callable[[dict[str, Any]], Any]:
-        """What makes an instance of the document type of a dict of that schema; dicts stay, where there is no type."""
+        """Return a function from a dict of that schema to the document type's instance; without a type, to the dict."""
         return _same if self._instances_of is None else document_type(self._instances_of, shape).from_document
 
     async def encode_json(self, value: Any) -> tuple[int, bytes]:
-        """As :meth:`encode`, for a document in its JSON form."""
+        """Encode a document in its JSON form, as :meth:`encode`."""
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
             return version.schema_id, self._body(schema, _from_json(schema, value))
@@ -203,9 +204,9 @@ class AsyncDocumentCodec:
         return await self._with_newest(attempt)
 
     async def encode_texts(self, row: Any) -> tuple[int, bytes]:
-        """As :meth:`encode`, for a dict whose texts are read by the types of their fields.
+        """Encode a dict whose texts are read by the types of their fields; otherwise as :meth:`encode`.
 
-        An empty text is null where the field may be null.
+        An empty text is null if the field may be null.
         """
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
@@ -218,7 +219,7 @@ class AsyncDocumentCodec:
     async def encode_fields(
         self, document: Mapping[str, Any], columns: tuple[str, ...], table_name: str
     ) -> tuple[int, bytes]:
-        """As :meth:`encode`, for the fields ``columns`` alone: ``document`` has each of them, and no others."""
+        """Encode the fields ``columns`` alone, as :meth:`encode`: ``document`` has each of them, and no others."""
 
         def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
             if not isinstance(document, Mapping):
@@ -231,19 +232,19 @@ class AsyncDocumentCodec:
         return await self._with_newest(attempt)
 
     async def from_json(self, value: Any) -> dict[str, Any]:
-        """A document out of its JSON form. Raises InvalidDocument with the field's path."""
+        """Return a document out of its JSON form. Raises InvalidDocument with the field's path."""
         return await self._with_newest(lambda _, schema: _from_json(schema, value))
 
     async def changes_from_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Values at field paths out of their JSON form. Raises InvalidDocument with the path."""
+        """Return values at field paths out of their JSON form. Raises InvalidDocument with the path."""
         return await self._with_newest(lambda _, schema: _changes_from_json(schema, changes))
 
     async def changes_to_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """New values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
+        """Return new values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
         return await self._with_newest(lambda _, schema: _changes_to_json(schema, changes, self._truncates))
 
     async def timed(self, parts: Sequence[KeyPart]) -> Sequence[KeyPart]:
-        """The parts of a key, which take times as documents of this codec do."""
+        """Return the parts of a key, which take times as documents of this codec do."""
         if not self._truncates or all(part.type is not KeyType.TIMESTAMP for part in parts):
             return parts
         root = (await self.schema())[1].root
@@ -253,7 +254,8 @@ class AsyncDocumentCodec:
         return encode_document(schema, document, truncates=self._truncates)
 
     async def _with_newest(self, attempt: Callable[[SchemaVersion, Schema], T]) -> T:
-        """What ``attempt`` makes of the schema; what is wrong by it may be right by one that was registered since."""
+        """Return the result of ``attempt`` with the schema. If the document does not fit, try a schema registered
+        since."""
         try:
             return attempt(*await self.schema())
         except InvalidDocument:
@@ -267,7 +269,7 @@ def _same(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def type_at(root: AvroType, path: str) -> AvroType:
-    """The type at ``a.b``, through records and nullable records. Raises InvalidDocument naming the path."""
+    """Return the type at ``a.b``, through records and nullable records. Raises InvalidDocument naming the path."""
     found = root
     for name in text(path, "changes").split("."):
         record = found.nullable if isinstance(found, Union) else found
@@ -279,7 +281,7 @@ def type_at(root: AvroType, path: str) -> AvroType:
 
 
 def unit_micros(type_: AvroType) -> int:
-    """How many microseconds the unit of a timestamp's type has; 1 of another type."""
+    """Return the microseconds in the unit of a timestamp's type; 1 for another type."""
     inner = type_.nullable if isinstance(type_, Union) else type_
     logical = inner.logical if isinstance(inner, Primitive) else None
     return 1_000 if logical is not None and logical.kind in _IN_MILLIS else 1
@@ -310,23 +312,23 @@ def _changes_from_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def decoder_of(writer: Schema, reader: Schema | None) -> Callable[[bytes], dict[str, Any]]:
-    """Decodes the bodies that ``writer`` wrote, one by one, as ``reader`` sees them."""
+    """Return a decoder of single bodies that ``writer`` wrote, as ``reader`` sees them."""
     return lambda body: decode_document(writer, body, reader)
 
 
 def row_batch(schema_id: int, bodies: Sequence[bytes]) -> common_pb2.RowBatch:
-    """Bodies of one schema as a message."""
+    """Return bodies of one schema as a message."""
     lengths = struct.pack(f"<{len(bodies)}I", *map(len, bodies))
     return common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)
 
 
 def decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema, writer: Schema) -> Iterator[Document[Any]]:
-    """The documents of a batch, each with its etag."""
+    """Yield the documents of a batch, each with its etag."""
     for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
         yield Document(decode(body), etag, shape, writer)
 
 
 @lru_cache(256)
 def projection(text: str) -> Schema:
-    """The schema of selected columns. Kept, since whoever decodes compiles a schema once per object."""
+    """Return the schema of selected columns. It is kept, since decoders compile a schema once per object."""
     return parse_schema(text)

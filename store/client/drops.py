@@ -12,7 +12,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True)
 class DropRecord:
-    """What was dropped at ``ts`` and is not cleared yet.
+    """An item dropped at ``ts`` and not cleared yet.
 
     ``kind`` is "table", "truncated", "index", "database" or "namespace"; ``retention_ms`` is the table's, and the
     grace: 0 for the cluster's, -1 for ever. A record ``is_clearing`` once the grace is over. ``dropped_with`` is the
@@ -47,7 +47,7 @@ class UndroppedDatabase:
 
 
 def record_number(number: int | None) -> int:
-    """As the API has it, 0 for none. Raises InvalidArgument."""
+    """Return the number as the API has it, 0 for None. Raises InvalidArgument."""
     return 0 if number is None else whole(number, "number", 1, (1 << 32) - 1)
 
 

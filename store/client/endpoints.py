@@ -1,6 +1,6 @@
-"""Where a client connects to, and how connections are protected: checked before anything is opened.
+"""Endpoints of a client, and the protection of its connections: checked before anything is opened.
 
-gRPC is imported where a connection is made: the command line checks endpoints before it needs one.
+gRPC is imported when a connection is made: the command line checks endpoints before it needs one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
 def parse_endpoints(endpoints: Endpoints) -> tuple[str, ...]:
-    """The endpoints, each once, in their order. Raises InvalidArgument."""
+    """Return the endpoints, each once, in their order. Raises InvalidArgument."""
     if isinstance(endpoints, str):
         given = [each.strip() for each in text(endpoints, "endpoint").split(",")]
     else:
@@ -38,7 +38,7 @@ def parse_endpoints(endpoints: Endpoints) -> tuple[str, ...]:
 
 
 def check_endpoint(endpoint: str) -> str:
-    """``endpoint``, where it looks like ``host:port``. Raises InvalidArgument."""
+    """Return ``endpoint`` if it looks like ``host:port``. Raises InvalidArgument."""
     if not is_endpoint(text(endpoint, "endpoint")):
         raise InvalidArgument("endpoint", "must look like host:port, such as 127.0.0.1:7621", endpoint)
     return endpoint
@@ -52,7 +52,7 @@ def is_endpoint(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TlsNames:
-    """What refusals call the files of a :class:`Tls`: a variable, a flag or an option, where one names them."""
+    """Names of a :class:`Tls`'s files in refusals: a variable, a flag or an option, if one names them."""
 
     ca: str = "tls.ca"
     cert: str = "tls.cert"
@@ -61,7 +61,7 @@ class TlsNames:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files (PEM) for connections that are encrypted, and both sides of which show who they are.
+    """Files (PEM) for connections that are encrypted, with both sides identified.
 
     ``ca`` holds the authorities that a server's certificate must come from. ``cert`` and ``key`` are the client's own,
     for servers that ask for one; both or neither. They are read when a connection is made, so renewed files need no
@@ -74,11 +74,11 @@ class Tls:
     names: TlsNames = field(default=TlsNames(), compare=False, repr=False)
 
     def authorities(self) -> str:
-        """What ``ca`` holds, as text. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        """Return the text of ``ca``. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         return _pem(self.ca, self.names.ca).decode("ascii", "replace")
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What the files hold. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        """Return the files' content. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         import grpc
 
         if (self.cert is None) != (self.key is None):
@@ -94,11 +94,11 @@ class Tls:
         return grpc.ssl_channel_credentials(ca, key, cert)
 
     def _check_pair(self, cert: str | Path, key: str | Path) -> None:
-        """gRPC would say no more than that it cannot make a handshake."""
+        """Check that certificate and key fit: gRPC would say only that it cannot make a handshake."""
         import ssl
 
         try:
-            # Of an encrypted key the password would be asked for on the terminal.
+            # For an encrypted key OpenSSL would ask for the password on the terminal.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: b"")
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
@@ -124,7 +124,8 @@ def _pem(path: str | Path, field: str) -> bytes:
 
 
 def blocking_channel(address: str, tls: Tls | None, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
-    """gRPC's blocking channel to ``address``, encrypted where ``tls`` is given. Raises InvalidArgument for files."""
+    """Return gRPC's blocking channel to ``address``, encrypted if ``tls`` is given. Raises InvalidArgument for
+    files."""
     import grpc
 
     if tls is None:

@@ -1,9 +1,9 @@
 """Processes that were forked from one in which a client had connected.
 
-gRPC does not live through a fork. The child has none of its threads, and a lock that one of them held is held for ever;
-channels that the child makes anew work most of the time, and else they hang or end the process (measured, with several
-threads at work: one child of thirty; even where the parent had just closed everything, one of a hundred and fifty). So
-such a child is told at once that it has no client, and touches nothing of what was there, not even to free it.
+gRPC does not live through a fork. The child has none of its threads, and a lock that one of them held is held for ever.
+Channels that the child makes anew mostly work; else they hang or end the process. Measured, with several threads at
+work: one child of thirty; even if the parent had just closed everything, one of a hundred and fifty. So such a child is
+told at once that it has no client, and touches none of the parent's objects, not even to free them.
 
 A process that was forked earlier is like any other: a client may be made before the fork, as long as it is used after
 it. Spark's workers, whose daemon never connects, are of that kind.
@@ -19,7 +19,7 @@ from cortado.errors import Unsupported
 
 
 class _Process:
-    """What this process may do."""
+    """The state of this process: whether it may use gRPC."""
 
     def __init__(self) -> None:
         self.connected: WeakSet[object] = WeakSet()
@@ -30,7 +30,7 @@ class _Process:
     def after_fork(self) -> None:
         if self.has_connected:
             self.is_cut_off = True
-            # What frees a channel may wait for the parent's threads.
+            # Freeing a channel may wait for the parent's threads.
             self.left += self.connected
 
 
@@ -39,7 +39,7 @@ os.register_at_fork(after_in_child=_PROCESS.after_fork)
 
 
 def connects(owner: object) -> None:
-    """``owner`` is about to use gRPC, and holds on to what it makes."""
+    """Note that ``owner`` is about to use gRPC, and holds its channels."""
     _PROCESS.connected.add(owner)
     _PROCESS.has_connected = True
 
@@ -55,7 +55,7 @@ def leave(*things: object) -> None:
 
 
 def check() -> None:
-    """Raises Unsupported where this process has no gRPC."""
+    """Raise Unsupported if this process has no gRPC."""
     if _PROCESS.is_cut_off:
         raise Unsupported(
             "a client in a process that was forked from one in which a client had connected",

@@ -1,8 +1,8 @@
-"""What gRPC's own words mean, for who reads an error: none of them leave the client.
+"""Meanings of gRPC's own messages, for readers of errors: none of the messages leave the client.
 
-A call that a Cortado server ends carries the error itself. What is read here is about calls that ended otherwise:
-gRPC's core says why in sentences of its own, with file names, which differ from version to version. They are
-searched for signs; what no sign is found in is told by its code. The words themselves are logged at DEBUG.
+A call that a Cortado server ends carries the error itself. This file is about calls that ended otherwise: gRPC's core
+says why in sentences of its own, with file names, which differ from version to version. They are searched for signs; a
+message without a sign is told by its code. The words themselves are logged at DEBUG.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LOG: Final = logging.getLogger(__name__)
 _NEVER_SENT: Final = ("failed to connect to all addresses", "DNS resolution failed", "errors resolving")
 # How it words that a server took the call and did not begin it,
 _NEVER_BEGUN: Final = "Too many pending requests"
-# that the request was over a bound (a reply over one has words of its own, and was worked out by then; older versions
-# do not say who received it, but it is never the client, which takes replies of any size),
+# that the request was over a bound (a reply over one has words of its own, and was computed by then; older versions
+# do not say which side received it, but it is never the client, which takes replies of any size),
 _REQUEST_TOO_LARGE: Final = re.compile(
     r"(?<!CLIENT: )Received message larger than max(?: \((\d+) vs\.? (\d+)\))?|CLIENT: Sent message larger than max"
 )
@@ -68,22 +68,22 @@ _OF_CODE: Final = {
 
 
 def never_sent(words: str) -> bool:
-    """No connection could be made, so nothing reached a server."""
+    """Whether no connection could be made, so that nothing reached a server."""
     return words.startswith(_NEVER_SENT)
 
 
 def never_begun(words: str) -> bool:
-    """A server took the call and did not begin it."""
+    """Whether a server took the call and did not begin it."""
     return _NEVER_BEGUN in words
 
 
 def is_broken(words: str) -> bool:
-    """The connection broke, whatever the code is."""
+    """Whether the connection broke, under any code."""
     return any(sign in words for sign in _BROKEN)
 
 
 def too_large(words: str) -> str:
-    """What is wrong with a request that is over a bound; empty where it is not."""
+    """Return the problem of a request that is over a bound; empty if it is not."""
     found = _REQUEST_TOO_LARGE.search(words)
     if found is None:
         return ""
@@ -92,7 +92,7 @@ def too_large(words: str) -> str:
 
 
 def meaning(code: grpc.StatusCode, words: str) -> str:
-    """Why a call ended that no Cortado server ended, in our words."""
+    """Return why a call ended that no Cortado server ended, in our words."""
     _LOG.debug("a call ended with %s: %s", code.name, words)
     for sign, found in _MEANINGS:
         if sign in words:

@@ -1,7 +1,7 @@
-"""One node, asked for what it has stored: whoever leads, and without going to another node.
+"""One node, asked for its stored data, leader or not, and without going to another node.
 
-Where :class:`~cortado.store.client.Client` finds the node that may answer, this asks the one that is meant, since what
-its disk holds is the question. Calls change nothing, so one that is refused for the moment is made again until its time
+:class:`~cortado.store.client.Client` finds the node that may answer. This asks one given node, since the question is
+about its disk. Calls change nothing, so one that is refused for the moment is made again until its time
 is over. Messages are those of ``cortado.v1.Inspect``; the directory of a stopped node is behind the same methods
 (``cortado.store.server.inspection.stopped``), see :class:`Inspected`.
 """
@@ -25,17 +25,17 @@ from cortado.store.clock.timestamp import Timestamp
 
 
 class Inspected(Protocol):
-    """What can be looked at: a running node, or the directory of a stopped one."""
+    """A subject of inspection: a running node, or the directory of a stopped one."""
 
     @property
     def name(self) -> str:
         """The node's id."""
 
     def last_applied(self) -> Timestamp:
-        """The timestamp up to which all is there. Raises Unavailable or Unsupported where the data is no state."""
+        """Return the timestamp up to which all is there. Raises Unavailable or Unsupported if the data is no state."""
 
     def tables(self) -> Sequence[TableDescriptor]:
-        """All tables that it knows. Raises NotLeader where another node knows better."""
+        """Return all tables that it knows. Raises NotLeader if another node knows better."""
 
     def read_log(self, request: inspect_pb2.ReadLogRequest) -> inspect_pb2.ReadLogResponse: ...
 
@@ -46,13 +46,13 @@ class Inspected(Protocol):
     def list_items(self, request: inspect_pb2.ListItemsRequest) -> inspect_pb2.ListItemsResponse: ...
 
     def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
-        """Progress and problems of a table check (``database.table``), the last reply being ``done``."""
+        """Yield progress and problems of a table check (``database.table``), the last reply being ``done``."""
 
 
 class NodeInspector(NodeConnection):
     """A running node at one of ``addresses`` (host:port each): the first that answers, and that one alone from then on.
 
-    ``timeout_s`` bounds each call. Raises Unavailable where none answers; a call raises what the node refused with, or
+    ``timeout_s`` bounds each call. Raises Unavailable if none answers; a call raises the node's refusal, or
     DeadlineExceeded.
     """
 
@@ -90,16 +90,16 @@ class NodeInspector(NodeConnection):
         return self._status.header.cluster_id
 
     def last_applied(self) -> Timestamp:
-        """The timestamp of the last entry that is applied there."""
+        """Return the timestamp of the last entry that is applied there."""
         status = self._asked("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse)
         return timestamp_of(status.header.timestamp)
 
     def members(self) -> cluster_pb2.MembersResponse:
-        """The cluster's members, as this node knows them."""
+        """Return the cluster's members, as this node knows them."""
         return self._asked("Cluster/Members", cluster_pb2.MembersRequest(), cluster_pb2.MembersResponse)
 
     def tables(self) -> Sequence[TableDescriptor]:
-        """All tables. Raises NotLeader where another node knows better."""
+        """Return all tables. Raises NotLeader if another node knows better."""
         found: list[TableDescriptor] = []
         request = tables_pb2.ListTablesRequest()
         while True:
@@ -110,24 +110,25 @@ class NodeInspector(NodeConnection):
             request.page_token = reply.next_page_token
 
     def read_log(self, request: inspect_pb2.ReadLogRequest) -> inspect_pb2.ReadLogResponse:
-        """A page of its log. Raises InvalidArgument, DataLoss."""
+        """Return a page of its log. Raises InvalidArgument, DataLoss."""
         return self._asked("Inspect/ReadLog", request, inspect_pb2.ReadLogResponse)
 
     def read_versions(self, request: inspect_pb2.ReadVersionsRequest) -> inspect_pb2.ReadVersionsResponse:
-        """A page of versions. Raises InvalidArgument, NotFound (a table or an index), DataLoss (the catalogue)."""
+        """Return a page of versions. Raises InvalidArgument, NotFound (a table or an index), DataLoss (the
+        catalogue)."""
         return self._asked("Inspect/ReadVersions", request, inspect_pb2.ReadVersionsResponse)
 
     def verify_range(self, request: inspect_pb2.VerifyRangeRequest) -> inspect_pb2.VerifyRangeResponse:
-        """What is wrong with a piece of what it has stored, and a digest of it."""
+        """Return the problems of a piece of its stored data, and a digest of it."""
         return self._asked("Inspect/VerifyRange", request, inspect_pb2.VerifyRangeResponse)
 
     def list_items(self, request: inspect_pb2.ListItemsRequest) -> inspect_pb2.ListItemsResponse:
-        """The items of a piece, each as a digest."""
+        """Return the items of a piece, each as a digest."""
         return self._asked("Inspect/ListItems", request, inspect_pb2.ListItemsResponse)
 
     def rebuild(self, timeout_s: float) -> None:
-        """Have it give its data up and fetch another member's; returns when it is whole. The one call that changes
-        something. Raises Unsupported for a node that is alone, OutcomeUnknown where no answer came in time (it goes
+        """Let it give its data up and fetch another member's; return when it is whole. The one call that changes
+        something. Raises Unsupported for a node that is alone, OutcomeUnknown if no answer came in time (it goes
         on)."""
         request = cluster_pb2.RebuildReplicaRequest(node_id=self.name)
         reply_type = cluster_pb2.RebuildReplicaResponse

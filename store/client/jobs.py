@@ -1,4 +1,4 @@
-"""Long work that the cluster does by itself: what there is, how far it is, and how to hold or end it."""
+"""Long work that the cluster does by itself: its jobs, their progress, and how to hold or end them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class AsyncJobs:
         self._stub = connection.stubs.jobs
 
     async def list(self) -> list[Job]:
-        """All that have not ended, and the last thousand that have; the oldest first."""
+        """Return all jobs that have not ended, and the last thousand that have; the oldest first."""
         found: list[Job] = []
         request = pb.ListJobsRequest()
         while True:
@@ -64,24 +64,24 @@ class AsyncJobs:
             request.page_token = reply.next_page_token
 
     async def get(self, job_id: int) -> Job:
-        """One job as it is now. Raises NotFound."""
+        """Return one job as it is now. Raises NotFound."""
         request = pb.GetJobRequest(job_id=_check_id(job_id))
         return _job((await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)).job)
 
     async def pause(self, job_id: int) -> Job:
-        """Does no further step until it is resumed. Raises NotFound, InvalidArgument where it has ended."""
+        """Pause a job before its next step until it is resumed. Raises NotFound, InvalidArgument if it has ended."""
         return await self._change(self._stub.Pause, job_id)
 
     async def resume(self, job_id: int) -> Job:
-        """Goes on where it was. Raises NotFound, InvalidArgument where it has ended."""
+        """Resume a job at its place. Raises NotFound, InvalidArgument if it has ended."""
         return await self._change(self._stub.Resume, job_id)
 
     async def cancel(self, job_id: int) -> Job:
-        """Ends it, and takes away what it has made. Raises NotFound, InvalidArgument where it has ended."""
+        """End a job, and remove its results. Raises NotFound, InvalidArgument if it has ended."""
         return await self._change(self._stub.Cancel, job_id)
 
     async def wait(self, job_id: int, progress: Callable[[Job], None] | None = None) -> Job:
-        """Returns when it has ended, however that takes long; ``progress`` is told of it meanwhile. Raises NotFound."""
+        """Wait for a job's end without a bound; ``progress`` is told of it meanwhile. Raises NotFound."""
         callback(progress, "progress")
         pause_s = _LOOK_FIRST_S
         while not (job := await self.get(job_id)).has_ended:

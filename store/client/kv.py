@@ -28,7 +28,7 @@ _PAGE_PAIRS_MAX: Final = 1_000
 
 class KvPair(NamedTuple):
     """A live pair; ``etag`` names its version, for a conditional write. It expires at the wall time ``expires_ms``, in
-    milliseconds since 1970; 0 for never, and of what a scan has found."""
+    milliseconds since 1970; 0 for never, and in a scan's pairs."""
 
     key: bytes
     value: bytes
@@ -62,7 +62,7 @@ Operation: TypeAlias = Put | Delete
 
 
 _KEYS_MAX: Final = 1_000
-"""Of one request, as of one for documents."""
+"""Keys of one request, as many as of one for documents."""
 
 
 @public_face
@@ -82,9 +82,9 @@ class AsyncKeyValue:
         return f"{type(self).__name__}({self.namespace!r})"
 
     async def get(self, key: bytes, *, at: At = None, validate: bool = False) -> KvPair | None:
-        """The pair of ``key``, or None. ``at`` reads in the past.
+        """Return the pair of ``key``, or None. ``at`` reads in the past.
 
-        In a transaction ``validate`` makes it a conflict if that has changed at the commit, whatever the isolation.
+        In a transaction with ``validate`` a change of it before the commit is a conflict, under any isolation.
         """
         read_at = self._connection.read_at(at, validate=validate)
         request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=read_at)
@@ -92,9 +92,9 @@ class AsyncKeyValue:
         return _pair(reply.pair) if reply.HasField("pair") else None
 
     async def get_many(self, keys: Sequence[bytes], *, at: At = None) -> list[KvPair | None]:
-        """The pairs of ``keys``, in their order, None where there is none; all as of one timestamp.
+        """Return the pairs of ``keys``, in their order, None for a missing one; all as of one timestamp.
 
-        However many and however large they are: they come in as many replies as that takes.
+        Their number and size are not bounded: they come in as many replies as needed.
         """
         listed = [_bytes(key, "key") for key in sequence(keys, "keys")]
         pairs: list[KvPair | None] = []
@@ -122,9 +122,9 @@ class AsyncKeyValue:
         if_value: bytes | None = None,
         expires: Expires = None,
     ) -> str:
-        """Stores ``value`` durably and returns its etag. It ``expires`` after a timedelta or at a datetime, else never.
+        """Store ``value`` durably and return its etag. It ``expires`` after a timedelta or at a datetime, else never.
 
-        Raises ConditionFailed where the condition does not hold: the key is absent, is present, has the etag
+        Raises ConditionFailed if the condition does not hold: the key is absent, is present, has the etag
         ``if_match``, or holds ``if_value`` (compare-and-set).
         """
         request = kv_pb2.KvPutRequest(
@@ -141,7 +141,7 @@ class AsyncKeyValue:
     async def delete(
         self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
     ) -> bool:
-        """Deletes ``key`` durably; True where it existed. Raises ConditionFailed."""
+        """Delete ``key`` durably; True if it existed. Raises ConditionFailed."""
         request = kv_pb2.KvDeleteRequest(
             namespace=self.namespace,
             key=_bytes(key, "key"),
@@ -152,10 +152,10 @@ class AsyncKeyValue:
         return existed
 
     async def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
-        """Adds to the counter of ``key``, 8 bytes, signed and big-endian, or 0 where there is none; returns the sum.
+        """Add to the counter of ``key``, 8 bytes, signed and big-endian, or 0 if it is missing; return the sum.
 
-        It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or 64 bits,
-        InvalidArgument where the value is no counter.
+        It conflicts with no other add. Raises OutOfBounds if the sum would leave ``[min, max]`` or 64 bits,
+        InvalidArgument if the value is no counter.
         """
         add = common_pb2.KvAdd(namespace=self.namespace, key=_bytes(key, "key"), **addition(delta, min, max))
         total: int = (await self._commit([common_pb2.Operation(add_pair=add)])).sums[0]
@@ -170,17 +170,17 @@ class AsyncKeyValue:
         if_match: str | None = None,
         if_value: bytes | None = None,
     ) -> None:
-        """Changes nothing; raises ConditionFailed where the condition does not hold, as :meth:`put`. In a transaction,
-        it must hold at the commit."""
+        """Change nothing; raise ConditionFailed if the condition does not hold, as :meth:`put`. In a transaction, it
+        must hold at the commit."""
         asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
         wanted = required(asked, "if_absent, if_present, if_match and if_value")
         check = common_pb2.KvCheck(namespace=self.namespace, key=_bytes(key, "key"), condition=wanted)
         await self._commit([common_pb2.Operation(check_pair=check)])
 
     async def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
-        """Deletes ``[start, end)``, or all keys that begin with ``prefix``, at once; returns how many there were.
+        """Delete ``[start, end)``, or all keys that begin with ``prefix``, at once; return how many there were.
 
-        A range must be given: to delete a whole namespace, say ``prefix=b""``. Raises TooLarge where the range holds
+        A range must be given: to delete a whole namespace, say ``prefix=b""``. Raises TooLarge if the range holds
         more keys than one commit may change.
         """
         if prefix is None and not start and not end:
@@ -203,7 +203,7 @@ class AsyncKeyValue:
         at: At = None,
         keys_only: bool = False,
     ) -> AsyncIterator[KvPair]:
-        """Pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp.
+        """Yield pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp.
 
         With ``keys_only`` the values are empty: the server does not send them. Closing the iterator stops the server's
         work.
@@ -223,7 +223,7 @@ class AsyncKeyValue:
         at: At = None,
         keys_only: bool = False,
     ) -> AsyncGenerator[Iterable[KvPair], None]:
-        """As :meth:`scan`, many pairs at a time, as they come."""
+        """Yield pages of pairs as they come; otherwise as :meth:`scan`."""
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
             range=range_of(start, end, prefix),
@@ -238,8 +238,8 @@ class AsyncKeyValue:
     async def open_page(
         self, within: kv_pb2.KvRange, token: bytes, *, rows_max: int, reverse: bool, at: At, keys_only: bool
     ) -> tuple[list[KvPair], bytes]:
-        """Up to ``rows_max`` pairs of a range, fewer where they are large, and the token from which the same scan goes
-        on, as of the same timestamp; empty at the end. The first page has an empty token."""
+        """Return up to ``rows_max`` pairs of a range, fewer if they are large, and the token from which the same scan
+        goes on, as of the same timestamp; empty at the end. The first page has an empty token."""
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
             range=within,
@@ -266,7 +266,7 @@ class AsyncKeyValue:
         replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
         async with aclosing(replies):
             async for reply in replies:
-                # A server that does not pack has them one by one. All are out of the reply before somebody reads them.
+                # A server that does not pack has them one by one. All leave the reply before the caller reads them.
                 pairs = iter([*map(_pair, reply.pairs)]) if reply.pairs else unpacked(reply.packed)
                 del reply
                 yield pairs
@@ -283,13 +283,13 @@ class AsyncKeyValue:
         with_previous: bool = False,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[bytes, bytes]:
-        """What changes in ``[start, end)``, or with ``prefix``: an iterator of Changed, Deleted and Resolved, in the
-        order of the commits, which resumes by itself.
+        """Watch ``[start, end)``, or ``prefix``: an iterator of Changed, Deleted and Resolved, in the order of the
+        commits, which resumes by itself.
 
-        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
+        Changes come ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
         ``initial_state`` the pairs as they are then come first. ``until`` ends it, or a state that is newer than
         that; otherwise it has no end.
-        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
+        ``with_previous`` adds the replaced value to each change. At least every ``resolved_ms`` there is an event.
         """
         return self._watch(
             range_of(start, end, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
@@ -305,8 +305,8 @@ class AsyncKeyValue:
         until: At = None,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[bytes, bytes]:
-        """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
-        every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
+        """Watch without the changes: Resolved alone, when the range has changed, and at least every ``resolved_ms``.
+        Otherwise as :meth:`watch`. For callers that read the changes in :meth:`windows <window>`."""
         options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
         return self._watch(range_of(start, end, prefix), options)
 
@@ -329,11 +329,11 @@ class AsyncKeyValue:
         bytes_max: int | None = None,
         parts: int = 1,
     ) -> ChangeWindow[bytes]:
-        """Where the next changes of ``[start, end)`` ``after`` a timestamp end, and up to ``parts`` ranges with about
-        equally many of them, each to be read by a :meth:`watch` up to there.
+        """Return the window of the next changes of ``[start, end)`` ``after`` a timestamp: its end, and up to ``parts``
+        ranges with about equally many changes. Read each by a :meth:`watch` up to the end.
 
-        They end with a whole commit: at ``until`` (by default the newest), or before the first commit with which there
-        were more changes than ``changes_max``, or more than ``bytes_max`` bytes of stored keys and values. The node
+        It ends with a whole commit: at ``until`` (by default the newest), or before the first commit that would make
+        it more than ``changes_max`` changes, or than ``bytes_max`` bytes of stored keys and values. The node
         counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
         Raises SnapshotTooOld.
         """
@@ -343,7 +343,7 @@ class AsyncKeyValue:
         return await window_of_pairs(self._connection, of, options, self._timeout_s)
 
     async def batch(self, operations: Sequence[Operation]) -> str:
-        """All or nothing, in their order; returns the etag of everything written. Raises ConditionFailed."""
+        """Write all or nothing, in their order; return the etag of everything written. Raises ConditionFailed."""
         etag: str = (await self._commit(_packed(self.namespace, sequence(operations, "operations")))).etag
         return etag
 
@@ -360,7 +360,7 @@ def condition(
     if_match: str | None = None,
     if_value: bytes | None = None,
 ) -> common_pb2.Condition | None:
-    """The condition asked for, or None. Raises InvalidArgument for more than one."""
+    """Return the condition asked for, or None. Raises InvalidArgument for more than one."""
     if if_absent is False and if_present is False and if_match is None and if_value is None:
         return None
     given: dict[str, Any] = {}
@@ -380,7 +380,7 @@ def condition(
 
 
 def check_limit(limit: int | None) -> int:
-    """A limit as the API carries it, 0 for none. Raises InvalidArgument."""
+    """Return a limit as the API carries it, 0 for None. Raises InvalidArgument."""
     if limit is None:
         return 0
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 1 << 63:
@@ -393,8 +393,8 @@ _DELETE_ALWAYS: Final = Delete(b"")[1:]
 
 
 def _packed(namespace: str, operations: Sequence[Operation]) -> Iterator[common_pb2.Operation]:
-    """Runs of operations without conditions, each as one: where there are thousands, two long fields are made several
-    times as fast as a message for each. Those with a condition stand for themselves. Raises InvalidArgument."""
+    """Yield each run of operations without conditions as one: for thousands, two long fields are made several times as
+    fast as a message for each. Those with a condition stand for themselves. Raises InvalidArgument."""
     run = _Run(namespace)
     for operation in operations:
         match operation:
@@ -442,7 +442,7 @@ class _Run:
         self.deletes: list[int] = []
 
     def take(self) -> Iterator[common_pb2.Operation]:
-        """All of them as one operation, if there are any; then it is empty."""
+        """Take all of them as one operation, if there are any; then it is empty."""
         if self.keys:
             operation = common_pb2.Operation()
             packed = operation.packed_pairs
@@ -455,7 +455,7 @@ class _Run:
 
 
 def _asked(operation: Operation) -> dict[str, Any]:
-    """The conditions among its fields."""
+    """Return the conditions among its fields."""
     return {name: given for name, given in operation._asdict().items() if name.startswith("if_")}
 
 
@@ -468,9 +468,9 @@ def range_of(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
 
 
 def unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
-    """The pairs of a page that came packed."""
+    """Return the pairs of a page that came packed."""
     versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
-    # What was written at once has one timestamp, and neighbours often were.
+    # The pairs of one commit share a timestamp, and neighbours often do.
     etags = {each: text_of(each) for each in set(versions)}
     pairs = zip(
         cut(packed.keys, packed.key_lengths),

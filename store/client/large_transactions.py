@@ -70,7 +70,7 @@ class LargeTransactionRecord:
 
 
 class StagingView:
-    """The view of tables whose bulk loads stage rows, and which do nothing else."""
+    """The view of tables for bulk loads that stage rows; all else is refused."""
 
     commits = False
 
@@ -82,11 +82,11 @@ class StagingView:
         return Unsupported(f"{doing} in a large transaction", "its tables load in bulk: bulk, bulk_json, bulk_arrow")
 
     def write(self, method: Method, _request: Any, /) -> Any:
-        """Raises Unsupported."""
+        """Raise Unsupported."""
         raise self.refusal(method.name.removeprefix("cortado.v1."))
 
     def staging(self) -> documents_pb2.Staging:
-        """Raises Unsupported outside of the block."""
+        """Return the staging. Raises Unsupported outside of the block."""
         if not self.is_open:
             raise Unsupported("a large transaction outside of its block", "use it as a context manager")
         return self._staging
@@ -128,10 +128,10 @@ class AsyncStaging:
     ) -> AsyncTable[Any]:
         """Return a handle of ``database.table`` whose bulk loads stage rows; as :meth:`AsyncClient.table`.
 
-        They are all or nothing: a row that is refused is raised, and so is a key that this transaction has staged
-        before (AlreadyExists). With mode "insert" or "replace" a row must be unchanged since the transaction began, and
-        with ``unchanged_since`` since then, whatever the mode, deletes too (WriteConflict). What their result counts as
-        written is staged. All else is Unsupported.
+        They are all or nothing: a refused row raises, and so does a key that this transaction has staged before
+        (AlreadyExists). With mode "insert" or "replace" a row must be unchanged since the transaction began, and with
+        ``unchanged_since`` since then, whatever the mode, deletes too (WriteConflict). Rows that their result counts as
+        written are staged. All else is Unsupported.
         """
         return self._client.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 
@@ -255,13 +255,13 @@ class AsyncLargeTransactions:
         version: int = 0,
         owner: str = "",
     ) -> LargeTransactionRecord:
-        """Begins one that may write ``tables``, 1 to 100 of them; repeated with its id, it tells what became of it.
+        """Begin one that may write ``tables``, 1 to 100 of them; repeated with its id, return its record.
 
-        Where the cluster hears of no :meth:`staging` of it for ``ttl_s``, 1 to 600 seconds, it is aborted. One whose
-        commit with this ``application`` and ``version`` would not be done begins aborted, as "repeated"; otherwise
-        those of the application that are open are aborted, as "superseded". Raises NotFound for a table, AlreadyExists
-        where the id is that of another, InvalidArgument where the application is another ``owner``'s,
-        ResourceExhausted where 100 are open.
+        If the cluster hears of no :meth:`staging` of it for ``ttl_s``, 1 to 600 seconds, it is aborted. One whose
+        commit with this ``application`` and ``version`` would not be done begins aborted, as "repeated". Otherwise the
+        application's open transactions are aborted, as "superseded". Raises NotFound for a table, AlreadyExists
+        if the id is that of another, InvalidArgument if the application is another ``owner``'s, ResourceExhausted if
+        100 are open.
         """
         if transaction_id is None:
             transaction_id = self._connection.environment.random_bytes(ID_BYTES).hex()
@@ -273,7 +273,7 @@ class AsyncLargeTransactions:
     def staging(
         self, transaction_id: str, *, task: int = 0, attempt: int = 0, ttl_s: float = TTL_S_DEFAULT
     ) -> AsyncStaging:
-        """To stage rows for it; a context manager, which keeps it alive. ``ttl_s`` is that of its begin.
+        """Return a context manager that stages rows for it, and keeps it alive. ``ttl_s`` is that of its begin.
 
         ``task``, up to 1,048,575, is a part of the work: two must not write one key. ``attempt``, up to 4,095, is which
         run of that part: two of one task are kept side by side, and one of them counts.
@@ -292,14 +292,14 @@ class AsyncLargeTransactions:
         version: int = 0,
         owner: str = "",
     ) -> Timestamp:
-        """Makes what these ``attempts`` have staged, one for each task, visible at the timestamp that it returns.
+        """Make the rows staged by these ``attempts``, one for each task, visible at the timestamp that it returns.
 
         Repeated within a day, of an application within an hour, it returns the same; so call it again after
-        OutcomeUnknown. With an ``application``, of whoever commits, it is done only if ``version`` is above that of the
-        application's last commit, however late it comes; ``owner`` says whose numbering that is, such as the id of a
-        query. Raises TransactionAborted where it was aborted, or is now, since a table of it was dropped ("table"), or
-        its application has committed it before ("repeated"); InvalidArgument where the application is another owner's;
-        NotFound where there is none, or none any more.
+        OutcomeUnknown. With an ``application``, from any caller, it is done only if ``version`` is above that of the
+        application's last commit, however late it comes. ``owner`` names the owner of that numbering, such as the id of
+        a query. Raises TransactionAborted if it was aborted, or is now, since a table of it was dropped ("table"), or
+        its application has committed it before ("repeated"); InvalidArgument if the application is another owner's;
+        NotFound if it never existed, or is forgotten.
         """
         tasks = _checked(attempts)
         _check_application(application, version, owner)
@@ -317,18 +317,18 @@ class AsyncLargeTransactions:
         return record.committed
 
     async def abort(self, transaction_id: str) -> LargeTransactionRecord:
-        """Ends one that is open: nothing of it ever happens. One that has ended stays as it is; so look at its state.
+        """End an open one: none of its rows are ever written. One that has ended stays as it is; so look at its state.
         Raises NotFound."""
         return await self._abort(transaction_id, self._timeout_s)
 
     async def list(self) -> list[LargeTransactionRecord]:
-        """Those that are open, and those that ended in the last day, by when they began."""
+        """Return the open ones, and those that ended in the last day, by when they began."""
         request = pb.ListLargeTransactionsRequest()
         reply = await self._connection.call(self._stub.List, request, timeout_s=self._timeout_s)
         return [_record(each) for each in reply.transactions]
 
     async def get(self, transaction_id: str) -> LargeTransactionRecord:
-        """What became of it. Raises NotFound."""
+        """Return its record. Raises NotFound."""
         hexadecimal(transaction_id, "transaction_id", ID_BYTES)
         for each in await self.list():
             if each.transaction_id == transaction_id.lower():
@@ -356,7 +356,7 @@ class AsyncLargeTransactions:
         )
 
     async def _change(self, method: Method, request: Any, timeout_s: float | None = None) -> LargeTransactionRecord:
-        """Needs no request id: what became of it is asked of its record."""
+        """Make a change without a request id: its record tells its outcome."""
         timeout_s = self._timeout_s if timeout_s is None else min(timeout_s, self._timeout_s)
         reply = await self._connection.call(method, request, timeout_s=timeout_s, changes=True)
         return _record(reply.transaction)

@@ -1,8 +1,8 @@
-"""Who leads? All known members are asked at once, by one caller for all that want to know.
+"""The search for the leader: all known members are asked at once, by one caller for all that want to know.
 
-It is asked when a call failed and nobody said where to go, and while a call waits in vain: a node that is stopped
-(SIGSTOP), or cut off, keeps its connections and says nothing. Whoever waits asks the *others*. Where they name another
-leader, in a term as new as any seen, the call is given up and made there; where they name the same one, or none yet,
+The search runs when a call failed without a hint where to go, and while a call waits in vain: a node that is stopped
+(SIGSTOP), or cut off, keeps its connections and says nothing. A waiting caller asks the *others*. If they name another
+leader, in a term as new as any seen, the call is given up and made there. If they name the same one, or none yet,
 the call goes on waiting, since an answer that takes long is no sign of anything.
 """
 
@@ -21,10 +21,10 @@ from cortado.store.client.runtime import Question, Runtime, WireClosed
 from cortado.store.client.stubs import Stubs
 
 ASK_S: Final = 0.3
-"""How long a member may take to say who leads."""
+"""How long a member may take to name the leader."""
 ASK_BESIDE_S: Final = 2.0
 AGAIN_S: Final = 0.1
-"""What was found is not asked again for so long."""
+"""How long a result counts before the members are asked again."""
 
 _REQUEST: Final = cluster_pb2.MembersRequest().SerializeToString()
 
@@ -50,20 +50,20 @@ class LeaderSearch:
     async def is_elsewhere(self, silent: str) -> bool:
         """Whether another node than ``silent`` leads now; the route then goes there.
 
-        Of many callers that wait for an answer one asks. The others go on waiting: theirs may come at any moment.
+        If many callers wait for an answer, one of them asks. The others go on waiting: their answers may come any time.
         """
         if self._lock.locked():
             return self._route.known_leader not in ("", silent)
         return await self.look(silent) not in ("", silent)
 
     async def look(self, avoid: str = "", wait_s: float = ASK_S) -> str:
-        """The leader's address, where members other than ``avoid`` name one that may be gone to; else empty.
+        """Return the leader's address, if members other than ``avoid`` name one that may be gone to; else empty.
 
-        Takes about ``wait_s`` at most, where that is less than :data:`ASK_S`.
+        Takes about ``wait_s`` at most, if that is less than :data:`ASK_S`.
         """
         target = self._route.known_leader
         if avoid and target not in ("", avoid):
-            return target  # Somebody has found out meanwhile.
+            return target  # Another caller has found out meanwhile.
         async with self._lock:
             if self._now_s() - self._asked_s >= AGAIN_S:
                 try:
@@ -73,7 +73,7 @@ class LeaderSearch:
             return "" if self._found == avoid else self._found
 
     def ask_beside(self, channel: Channel) -> None:
-        """Ask one node who the members are, and do not wait for it. Raises WireClosed where the client was closed."""
+        """Ask one node for the members, and do not wait for it. Raises WireClosed if the client was closed."""
         channel.ask(Stubs.cluster.Members, _REQUEST, ASK_BESIDE_S).when_ended(self._learn)
 
     def _learn(self, call: Question) -> None:
@@ -121,7 +121,7 @@ class LeaderSearch:
 
 
 def _leader_of(reply: cluster_pb2.MembersResponse) -> str:
-    """The leader's address, whether the reply names it by that or by its id."""
+    """Return the leader's address, whether the reply names it by address or by id."""
     for member in reply.members:
         if reply.leader in (member.node_id, member.address):
             return member.address

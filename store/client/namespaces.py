@@ -17,7 +17,7 @@ class AsyncNamespaces:
         self._timeout_s = timeout_s
 
     async def names(self) -> list[str]:
-        """Of those that have pairs, in order; all as of one timestamp."""
+        """Return the namespaces that have pairs, in order; all as of one timestamp."""
         found: list[str] = []
         request = kv_pb2.ListNamespacesRequest()
         while True:
@@ -28,12 +28,12 @@ class AsyncNamespaces:
             request.page_token = reply.next_page_token
 
     async def drop(self, namespace: str) -> DropRecord:
-        """Raises NotFound."""
+        """Drop a namespace. Raises NotFound."""
         request = kv_pb2.DropNamespaceRequest(namespace=check_namespace(namespace))
         reply = await self._connection.write(self._stub.DropNamespace, request, timeout_s=self._timeout_s)
         return record_from_proto(reply.dropped)
 
     async def undrop(self, namespace: str, number: int | None) -> None:
-        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        """Undrop a namespace. Raises NotFound, AlreadyExists, InvalidArgument."""
         request = kv_pb2.UndropNamespaceRequest(namespace=check_namespace(namespace), number=record_number(number))
         await self._connection.write(self._stub.UndropNamespace, request, timeout_s=self._timeout_s)

@@ -1,11 +1,11 @@
-"""A connection to one node, the one that is meant, whoever leads: for what operators ask of it.
+"""A connection to one given node, leader or not: for operators' questions.
 
 ::
 
-    NodeConnection ─┬─ NodeStatistics   what it counts and measures     cortado top
-                    ├─ NodeInspector    what it has stored              cortado raft, mvcc, scrub, damage
-                    ├─ settings_of      what it was told at its start   cortado config show
-                    └─ store/doctor     what it says of itself          cortado doctor
+    NodeConnection ─┬─ NodeStatistics   its counts and measures         cortado top
+                    ├─ NodeInspector    its stored data                 cortado raft, mvcc, scrub, damage
+                    ├─ settings_of      its settings at its start       cortado config show
+                    └─ store/doctor     its own report                  cortado doctor
 
 :class:`~cortado.store.client.Client` finds the node that may answer; nothing here goes to another one.
 """
@@ -29,9 +29,9 @@ M = TypeVar("M", bound=Message)
 
 _OPTIONS: Final = [
     ("grpc.max_receive_message_length", -1),
-    # What another connection waits for after a failure is not waited for here,
+    # A pool of its own: other connections' pauses after a failure do not hold this one up,
     ("grpc.use_local_subchannel_pool", 1),
-    # and a node that comes back is found within seconds: whoever watches it waits for just that.
+    # and a node that comes back is found within seconds, for callers that wait for just that.
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
@@ -65,7 +65,7 @@ class NodeConnection:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the connection."""
         self._channel.close()
 
     def ask(
@@ -78,10 +78,10 @@ class NodeConnection:
         insists: bool = False,
         changes: bool = False,
     ) -> M:
-        """The reply of a method of ``cortado.v1``, such as "Cluster/Status".
+        """Return the reply of a method of ``cortado.v1``, such as "Cluster/Status".
 
-        Where it ``insists``, a refusal for the moment is asked again until the time is over. What ``changes`` something
-        is not, once it may have been begun: OutcomeUnknown. Raises what the node refused with, Unavailable,
+        If it ``insists``, a refusal for the moment is asked again until the time is over. A call that ``changes``
+        something is not, once it may have been begun: OutcomeUnknown. Raises the node's refusal, Unavailable,
         DeadlineExceeded, Unsupported.
         """
         call = self._channel.unary_unary(_path(method), type(request).SerializeToString, reply_type.FromString)
@@ -107,7 +107,7 @@ class NodeConnection:
             time.sleep(pause_s)
 
     def is_serving(self) -> bool:
-        """What gRPC's health service says, which everybody may ask. Raises Unavailable, DeadlineExceeded."""
+        """Ask gRPC's health service, which answers every caller. Raises Unavailable, DeadlineExceeded."""
         check: Callable[..., bytes] = self._channel.unary_unary("/grpc.health.v1.Health/Check")
         try:
             return check(b"", timeout=self._timeout_s) == _SERVING
@@ -115,7 +115,7 @@ class NodeConnection:
             raise failure_of(error).error from None
 
     def replies(self, method: str, request: Message, reply_type: type[M]) -> Iterator[M]:
-        """The replies of a method that streams them, without a deadline: whoever takes them sets the pace."""
+        """Yield the replies of a method that streams them, without a deadline: the consumer sets the pace."""
         try:
             yield from self._channel.unary_stream(
                 _path(method), type(request).SerializeToString, reply_type.FromString

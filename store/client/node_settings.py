@@ -1,4 +1,4 @@
-"""What one node was told at its start: asked of that node alone, never of the leader in its place."""
+"""One node's settings at its start: asked of that node alone, never of the leader in its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cortado.store.client.node import NodeConnection
 
 @dataclass(frozen=True, slots=True)
 class NodeSetting:
-    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None where there is none.
+    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None if unset.
 
     ``origin`` is flag, environment, file or default; ``place`` the flag, the variable or the file with the line.
     """
@@ -34,7 +34,7 @@ class NodeSettings:
 
 
 def settings_of(node: NodeConnection, *, timeout_s: float | None = None) -> NodeSettings:
-    """The settings of ``node``. Raises Unavailable, DeadlineExceeded."""
+    """Return the settings of ``node``. Raises Unavailable, DeadlineExceeded."""
     request = settings_pb2.ListSettingsRequest()
     reply = node.ask("Settings/ListSettings", request, settings_pb2.ListSettingsResponse, timeout_s=timeout_s)
     return NodeSettings(reply.header.node_id, tuple(_setting(each) for each in reply.settings))

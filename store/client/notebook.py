@@ -1,8 +1,8 @@
-"""What a notebook shows of tables, documents and results: the HTML of their ``_repr_html_``.
+"""Notebooks' view of tables, documents and results: the HTML of their ``_repr_html_``.
 
-It is bounded, whatever is stored: so many lines and columns, and of each value so many characters. Every text is
-escaped, and what does not print, such as a sign that turns the direction of what follows, is shown by its escape. There
-are no colours in it, so it has those of the notebook, be they light or dark.
+It is bounded for any stored data, by lines, by columns, and by the characters of each value. Every text is
+escaped, and unprintable characters, such as a sign that turns the direction of the text after it, are shown as escapes.
+There are no colours in it, so it has those of the notebook, be they light or dark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS_MAX: Final = 10
 LINES_MAX: Final = 50
 COLUMNS_MAX: Final = 50
 CHARACTERS_MAX: Final = 200
-"""Of one value, a heading or a note."""
+"""Characters of one value, a heading or a note."""
 WAIT_S: Final = 2.0
 
 _SHORT: Final = Repr()
@@ -37,7 +37,7 @@ _SHORT.maxstring = _SHORT.maxother = CHARACTERS_MAX
 
 
 def grid(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> str:
-    """A table of values below ``columns``, with a title above and a note below it."""
+    """Return a table of values below ``columns``, with a title above and a note below it."""
     notes = [note] if note else []
     for kind, count, most in (("lines", len(rows), LINES_MAX), ("columns", len(columns), COLUMNS_MAX)):
         notes += [f"{count - most} more {kind} are not shown"] if count > most else []
@@ -69,7 +69,7 @@ def _cell(value: Any) -> str:
 
 
 async def table_html(table: TableReads[Any]) -> str | None:
-    """A table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
+    """Return a table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
     try:
         sample = await table.open_sample(ROWS_MAX, WAIT_S)
         if sample is None:

@@ -1,4 +1,4 @@
-"""Writes as operations of a transaction: what a table or a namespace would send at once, kept for a commit."""
+"""Writes as operations of a transaction: the requests of a table or a namespace, kept for a commit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ INT64_MAX: Final = (1 << 63) - 1
 _LENGTH_BYTES: Final = 4
 
 Scope: TypeAlias = tuple[str, str]
-"""A table, as its database and name, or a namespace, as "" and its name: what a read looks at."""
+"""The place of a read: a table, as its database and name, or a namespace, as "" and its name."""
 
 
 def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | None:
-    """What a write does, None for one that no transaction can hold. Raises InvalidArgument for conditions that exclude
-    each other."""
+    """Return a write's operations, None for one that no transaction can hold. Raises InvalidArgument for conditions
+    that exclude each other."""
     match method:
         case "cortado.v1.Transactions/Commit":
             return list(request.operations)
@@ -53,7 +53,7 @@ def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | Non
 
 
 def scope_of(message: Any) -> Scope:
-    """Of an operation's message (what its ``oneof`` holds), or of a request to read."""
+    """Return the scope of an operation's message (the content of its ``oneof``), or of a request to read."""
     fields = message.DESCRIPTOR.fields_by_name
     if "namespace" in fields:
         return "", message.namespace
@@ -62,14 +62,14 @@ def scope_of(message: Any) -> Scope:
 
 
 def count_of(operation: common_pb2.Operation) -> int:
-    """How many operations it is."""
+    """Return the number of operations in it."""
     if operation.HasField("packed_pairs"):
         return len(operation.packed_pairs.key_lengths) // _LENGTH_BYTES
     return 1
 
 
 def addition(delta: int, least: int | None, most: int | None) -> dict[str, int]:
-    """What an add adds, and its bounds where there are any. Raises InvalidArgument."""
+    """Return an add's delta, and its bounds if there are any. Raises InvalidArgument."""
     asked = {"delta": whole(delta, "delta", INT64_MIN, INT64_MAX)}
     for name, bound in (("min", least), ("max", most)):
         if bound is not None:
@@ -80,7 +80,7 @@ def addition(delta: int, least: int | None, most: int | None) -> dict[str, int]:
 
 
 def required(condition: common_pb2.Condition | None, names: str) -> common_pb2.Condition:
-    """The condition of a check. Raises InvalidArgument where there is none."""
+    """Return the condition of a check. Raises InvalidArgument for None."""
     if condition is None:
         raise InvalidArgument("condition", f"must be one of {names}: a check is nothing else")
     return condition

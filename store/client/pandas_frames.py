@@ -1,4 +1,4 @@
-"""Arrow tables as data frames of pandas. Imported where one is asked for: who never does needs no pandas."""
+"""Arrow tables as data frames of pandas. Imported on first use, so that other programs need no pandas."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ with needing("pandas", "to_pandas"):
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
-    """The rows of an Arrow table, in columns of its types."""
+    """Return the rows of an Arrow table, in columns of its types."""
     return table.to_pandas(types_mapper=pd.ArrowDtype)

@@ -1,4 +1,4 @@
-"""Arrow tables as data frames of polars. Imported where one is asked for: who never does needs no polars."""
+"""Arrow tables as data frames of polars. Imported on first use, so that other programs need no polars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ with needing("polars", "to_polars"):
 
 
 def frame_of(table: pa.Table) -> pl.DataFrame:
-    """The rows of an Arrow table."""
+    """Return the rows of an Arrow table."""
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame

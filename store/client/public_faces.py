@@ -38,7 +38,7 @@ ENTRIES: Final = frozenset(("__init__", "__enter__", "__exit__", "__aenter__", "
 
 
 class _Ours:
-    """A block that hides the client's frames in what leaves it. A call does it without: this costs a microsecond."""
+    """A block that hides the client's frames in errors that leave it. Calls do without: it costs a microsecond."""
 
     def __enter__(self) -> None:
         pass
@@ -54,7 +54,7 @@ OURS: Final = _Ours()
 
 
 def public_face(face: type[C]) -> type[C]:
-    """Hides the client's frames in what the methods of ``face`` raise."""
+    """Hide the client's frames in errors from the methods of ``face``."""
     for name, member in list(vars(face).items()):
         if name.startswith("_") and name not in ENTRIES:
             continue
@@ -107,7 +107,7 @@ def _hide_ours(error: CortadoError) -> None:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and those that Python prints with it: its causes, or the errors whose handling it interrupted."""
+    """Return the error and those that Python prints with it: its causes, or the errors whose handling it cut short."""
     found: list[BaseException] = []
     each: BaseException | None = error
     while each is not None and each not in found:
@@ -124,7 +124,7 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _of_application(traceback: TracebackType | None) -> Iterator[TracebackType]:
-    """The entries that are neither Cortado's nor of a library that Cortado called."""
+    """Yield the entries that are neither Cortado's nor of a library that Cortado called."""
     is_below = False
     while traceback is not None:
         package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,4 +1,4 @@
-"""What a write does with a key that has, or lacks, a document: its names in Python, and on the wire."""
+"""A write's treatment of a key that has, or lacks, a document: its names in Python, and on the wire."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _BULK_MODES: Final[dict[str, documents_pb2.BulkMode]] = {
 
 
 def put_condition(mode: str, if_match: str | None) -> common_pb2.Condition | None:
-    """What a put in this mode, with this etag, wants of the live version. Raises InvalidArgument."""
+    """Return the condition of a put in this mode, with this etag, on the live version. Raises InvalidArgument."""
     return joined_condition(put_mode(mode), etag_condition(if_match))
 
 
 def joined_condition(mode: documents_pb2.PutMode, of_etag: common_pb2.Condition | None) -> common_pb2.Condition | None:
-    """What both want of the live version. Raises InvalidArgument where they exclude each other."""
+    """Return the condition of both on the live version. Raises InvalidArgument if they exclude each other."""
     if of_etag is not None:
         if mode == documents_pb2.PUT_MODE_INSERT:
             raise InvalidArgument("if_match", "excludes the mode insert, which wants no document", shown(of_etag.etag))
@@ -48,18 +48,18 @@ def joined_condition(mode: documents_pb2.PutMode, of_etag: common_pb2.Condition 
 
 
 def put_mode(mode: str) -> documents_pb2.PutMode:
-    """A mode's number. Raises InvalidArgument naming the modes there are."""
+    """Return a mode's number. Raises InvalidArgument naming the known modes."""
     return _known(mode, _MODES)
 
 
 def whole_rows(mode: PutMode) -> documents_pb2.BulkMode:
-    """A put's mode, of a bulk load. Raises as :func:`put_mode`."""
+    """Return the mode of a bulk load of whole rows. Raises as :func:`put_mode`."""
     put_mode(mode)
     return bulk_mode(mode)
 
 
 def bulk_mode(mode: str) -> documents_pb2.BulkMode:
-    """As :func:`put_mode`, of a bulk load."""
+    """Return the mode of a bulk load. Raises as :func:`put_mode`."""
     return _known(mode, _BULK_MODES)
 
 

@@ -1,4 +1,4 @@
-"""Quotas: what principals, databases and namespaces may use, and what was used."""
+"""Quotas: limits of principals, databases and namespaces, and their use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_M
 
 @dataclass(frozen=True, slots=True)
 class QuotaInfo:
-    """A quota; a limit that is None is none. Of its use: ``used_bytes`` are stored, as the leader has measured last,
-    and ``refused`` calls it has refused since it started or the quota was changed."""
+    """A quota; None means no limit. Its use: ``used_bytes`` are stored, as the leader has measured last, and
+    ``refused`` counts calls refused since the leader started or the quota was changed."""
 
     target: str
     calls_per_second: int | None
@@ -26,7 +26,7 @@ class QuotaInfo:
 
 @public_face
 class AsyncQuotas:
-    """What may be used of the cluster."""
+    """Limits of the cluster's use."""
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
         self._connection = connection
@@ -41,9 +41,9 @@ class AsyncQuotas:
         bytes_per_second: int | None = None,
         stored_bytes: int | None = None,
     ) -> None:
-        """Sets the quota of ``principal:NAME``, ``database:NAME`` or ``namespace:NAME``, in the place of the one
-        before: a limit that is not given is none. The rates hold on each node. Raises InvalidArgument, and TooLarge
-        where there are too many quotas."""
+        """Set the quota of ``principal:NAME``, ``database:NAME`` or ``namespace:NAME``, in the place of the one
+        before: a limit that is not given does not exist. The rates hold on each node. Raises InvalidArgument, and
+        TooLarge if there are too many quotas."""
         request = pb.SetQuotaRequest(
             target=text(target, "target"),
             calls_per_second=_limit(calls_per_second, "calls_per_second", CALLS_PER_SECOND_MAX),
@@ -53,17 +53,17 @@ class AsyncQuotas:
         await self._connection.write(self._stub.Set, request, timeout_s=self._timeout_s)
 
     async def remove(self, target: str) -> None:
-        """Takes a quota away. Raises NotFound."""
+        """Remove a quota. Raises NotFound."""
         request = pb.RemoveQuotaRequest(target=text(target, "target"))
         await self._connection.write(self._stub.Remove, request, timeout_s=self._timeout_s)
 
     async def get(self, target: str) -> QuotaInfo:
-        """One quota. Raises NotFound."""
+        """Return one quota. Raises NotFound."""
         request = pb.GetQuotaRequest(target=text(target, "target"))
         return _info((await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)).quota)
 
     async def all(self) -> list[QuotaInfo]:
-        """All quotas, by their targets."""
+        """Return all quotas, by their targets."""
         found: list[QuotaInfo] = []
         request = pb.ListQuotasRequest()
         while True:

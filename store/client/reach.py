@@ -1,4 +1,4 @@
-"""Whom a client calls where the application does not say it: the variables of the command line do."""
+"""The cluster that a client calls if the application names none: that of the command line's variables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ E = TypeVar("E", bound=Endpoints)
 def reached(
     endpoint: E | None, tls: Tls | None, token: TokenSource | None
 ) -> tuple[E | str, Tls | None, TokenSource | None]:
-    """Endpoints, files and token as given; without endpoints, what is not given is taken from the environment.
+    """Return endpoints, files and token as given; without endpoints, the environment supplies missing ones.
 
-    With endpoints nothing is: a token of the environment goes to the cluster that the environment names, and to no
+    With endpoints the environment is ignored: its token goes to the cluster that the environment names, and to no
     other. Raises InvalidArgument that names the variable.
     """
     if endpoint is not None:

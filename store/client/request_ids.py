@@ -1,10 +1,10 @@
 """Ids that make a repeated write have one effect.
 
 A request id is 20 bytes: a timestamp that the server gave out (12), then random bytes (8). The server remembers the
-results of recent ids and forgets the old ones; an id whose timestamp lies below what it still remembers is refused as
+results of recent ids and forgets the old ones; an id with a timestamp below those that it remembers is refused as
 *too old*. So the timestamp must be recent. A read's reply does not tell: it carries the time of the last write. On an
-idle server that was hours ago, and an id from then would be too old as soon as the next write commits. What counts is
-the time of a write's own commit, or of the server's clock; when either was a while ago, the clock is asked again.
+idle server that was hours ago, and an id from then would be too old as soon as the next write commits. The timestamp
+comes from a write's own commit, or the server's clock; when either was a while ago, the clock is asked again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REQUEST_ID_BYTES: Final = TIMESTAMP_BYTES + RANDOM_BYTES
 RECENT_S: Final = 5.0
 """How long a timestamp is recent enough. A server remembers ids for much longer."""
 FRESH_S: Final = 0.5
-"""For so long a newer timestamp would add nothing."""
+"""How long a newer timestamp would add nothing."""
 
 
 class RequestIds:
@@ -36,7 +36,8 @@ class RequestIds:
         self._seen_at_s = float("-inf")
 
     def observe(self, ts: Timestamp, asked_s: float) -> None:
-        """The server's clock gave ``ts``, or committed a write at it, for a request that was first sent at ``asked_s``.
+        """Note that the server's clock gave ``ts``, or committed a write at it, for a request first sent at
+        ``asked_s``.
 
         Older ones than the newest say nothing.
         """
@@ -47,7 +48,7 @@ class RequestIds:
                 self._seen_at_s = max(self._seen_at_s, asked_s)
 
     def forget(self) -> None:
-        """Another cluster answers now, whose time is not comparable."""
+        """Forget the time: another cluster answers now, whose time is not comparable."""
         with self._lock:
             self._newest = ZERO
             self._newest_bytes = bytes(ZERO)
@@ -59,7 +60,7 @@ class RequestIds:
 
     @property
     def is_recent(self) -> bool:
-        """False where the server's clock must be asked before an id is made."""
+        """False if the server's clock must be asked before an id is made."""
         return self._monotonic_s() - self._seen_at_s <= RECENT_S
 
     def is_fresh(self, now_s: float) -> bool:
@@ -67,9 +68,9 @@ class RequestIds:
         return now_s - self._seen_at_s <= FRESH_S
 
     def new_if_recent(self) -> bytes:
-        """A new id, or nothing where the server's clock must be asked before."""
+        """Return a new id, or an empty one if the server's clock must be asked before."""
         return self.new() if self.is_recent else b""
 
     def new(self) -> bytes:
-        """20 bytes that no one else has."""
+        """Return 20 bytes, unique."""
         return self._newest_bytes + self._random_bytes(RANDOM_BYTES)

@@ -1,4 +1,4 @@
-"""What a restore asks of a cluster: to take a backup, its versions, and to serve again."""
+"""A restore's calls to a cluster: to take a backup's versions, and to serve again."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CALL_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class RestoreStatus:
-    """``restore_id`` is under way, and these parts are all put; or there is none (empty), and ``ended`` is the one that
-    has ended here, if there was one. ``roles_enabled``: roles are on in the cluster."""
+    """``restore_id`` is under way, and these parts are all put. If it is empty, no restore is under way, and ``ended``
+    is the one that has ended here, if there was one. ``roles_enabled``: roles are on in the cluster."""
 
     restore_id: str = ""
     timestamp: Timestamp | None = None
@@ -39,9 +39,9 @@ class AsyncRestores:
         self._connection = connection
 
     async def begin(self, restore_id: str, timestamp: Timestamp, readable_from: Timestamp, parts: int) -> RestoreStatus:
-        """From now on the cluster takes a backup, and refuses everything else. Again it says how far that is.
+        """Begin a restore: the cluster takes a backup, and refuses all other calls. Called again, return its progress.
 
-        Raises InvalidArgument where the cluster is not empty, or its clock not above ``timestamp``; Restoring where
+        Raises InvalidArgument if the cluster is not empty, or its clock not above ``timestamp``; Restoring if
         another one is under way.
         """
         request = pb.BeginRestoreRequest(
@@ -53,7 +53,7 @@ class AsyncRestores:
         return _status(await self._call(self._connection.stubs.restores.Begin, request))
 
     async def put(self, restore_id: str, versions: bytes, part_done: int | None) -> None:
-        """Puts the versions of an encoded run back; ``part_done`` is all there then. Raises NotFound, Restoring,
+        """Put the versions of an encoded run back; ``part_done`` is all there then. Raises NotFound, Restoring,
         DataLoss."""
         request = pb.PutRestoreRequest(
             restore_id=restore_id, run=versions, checksum=zlib.crc32(versions), part_done=part_done
@@ -61,16 +61,16 @@ class AsyncRestores:
         await self._call(self._connection.stubs.restores.Put, request)
 
     async def end(self, restore_id: str) -> None:
-        """The cluster serves what was put. Raises InvalidArgument where parts are missing, NotFound."""
+        """Let the cluster serve the restored data. Raises InvalidArgument if parts are missing, NotFound."""
         await self._call(self._connection.stubs.restores.End, pb.EndRestoreRequest(restore_id=restore_id))
 
     async def abandon(self, restore_id: str) -> RestoreStatus:
-        """Removes a piece of what was put; nothing is left once no restore is under way. Raises Restoring (another)."""
+        """Remove a piece of restored data; none is left once no restore is under way. Raises Restoring (another)."""
         request = pb.AbandonRestoreRequest(restore_id=restore_id)
         return _status(await self._call(self._connection.stubs.restores.Abandon, request))
 
     async def status(self) -> RestoreStatus:
-        """How far a restore is."""
+        """Return a restore's progress."""
         return _status(await self._call(self._connection.stubs.restores.Status, pb.RestoreStatusRequest()))
 
     async def _call(self, method: Method, request: Any) -> Any:

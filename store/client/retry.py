@@ -1,26 +1,26 @@
-"""When a failed call may be made again, and what its caller is told when it may not.
+"""Repetition of failed calls: when a call may be made again, and how it ends if it may not.
 
 One call of the client is one or more *attempts* within one deadline. After each failed attempt
 :meth:`Attempts.delay_after` decides, as a pure function of the failure and the time, between three endings::
 
-    again in so many seconds ... nothing was changed, or the request id makes a second try have one effect
+    again after a pause ........ nothing was changed, or the request id makes a second try have one effect
     the failure itself ......... the server decided: bad input, a conflict, damage
     OutcomeUnknown ............. a write was sent, and no answer came in time
 
 Only a refusal that the server itself sent proves that an attempt of a write did nothing. A connection that breaks after
 sending proves nothing, nor does a server that ends while it stores the write and says so; both are tried again, since
-the id makes it one request. How the call can end from then on depends on where the open attempt may be::
+the id makes it one request. How the call can end from then on depends on the place of the open attempt::
 
-    in a leader's log ..... the server said that it does not know. Who refuses a later attempt has applied all that was
-                            decided before its term, and what was not can't be decided any more: a conflict is final
-    on its way ............ nothing was answered. It may lie in a socket's buffer, and be read when the state that a
-                            later attempt was refused for has changed: only a success is final
+    in a leader's log ..... the server said that it does not know. A server that refuses a later attempt has applied all
+                            entries decided before its term; the others can't be decided any more: a conflict is final
+    on its way ............ nothing was answered. It may lie in a socket's buffer, and be read after a change of the
+                            state that a later attempt was refused for: only a success is final
     nowhere ............... it never left, or was refused
 
 All other ends are OutcomeUnknown. A change without an id (of members, of the leader) has no first answer that a second
-try would get: once an attempt may have been made, no refusal is final, since it may be the change itself that is in the
-way ("is not a member"). Where the next attempt goes is not decided here, only that one to a leader that is
-known needs no pause. Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
+try would get. Once an attempt may have been made, no refusal is final, since the change itself may be in the way ("is
+not a member"). The place of the next attempt is not decided here, only that one to a leader that is known needs no
+pause. Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ from cortado.store.rpc_errors import from_rpc_error, was_answered
 BACKOFF_FIRST_S: Final = 0.02
 BACKOFF_MAX_S: Final = 1.0
 SEARCH_BACKOFF_MAX_S: Final = 0.2
-"""Where there are several nodes, one of them may lead again at any moment."""
+"""With several nodes: one of them may lead again at any moment."""
 QUOTA_AGAIN_S: Final = 1.0
-"""No longer than this is slept for a quota, whatever it said: somebody may have raised it, or taken it away."""
+"""The longest pause for a quota, even if the server names a longer one: its limit may have been raised or removed."""
 QUOTA_SPREAD_S: Final = 0.5
-"""Who waits for a quota comes at random within so long after there is room, however often it was refused. A pause that
-grew would favour who was served last, and starve who waits longest. The rate is kept: a quota holds a second's worth.
-"""
+"""A call that waits for a quota comes at a random time within this after there is room, however often it was refused. A
+pause that grew would favour the calls served last, and starve those that wait longest. The rate is kept: a quota holds
+a second's worth."""
 CONNECT_S: Final = 3.0
-"""An endpoint that was never reached is tried for so long: a wrong address should not take the whole of a long timeout
-to be reported."""
+"""How long an endpoint that was never reached is tried: a wrong address should be reported before a long timeout is
+over."""
 MOVES_MAX: Final = 6
-"""So often a call goes to a leader that was named to it without a pause."""
+"""How often a call goes without a pause to a leader that was named to it."""
 ATTEMPT_S_MIN: Final = 0.05
-"""With less time than this no further attempt is begun: it would be late, and of a write nobody would know."""
+"""With less time than this no further attempt is begun: it would be late, and the outcome of a write unknown."""
 _LATE: Final = "no answer within the deadline"
 
 
@@ -92,12 +92,12 @@ class Failure:
         return self.sent and not self.is_refusal
 
     def of_any_member(self) -> Failure:
-        """The same of a call that any member may answer: data that is damaged here may be whole at the leader."""
+        """Return the failure for a call that any member may answer: data damaged here may be whole at the leader."""
         return replace(self, error=Unavailable(str(self.error))) if isinstance(self.error, DataLoss) else self
 
 
 def failure_of(error: grpc.RpcError) -> Failure:
-    """What gRPC reports about an attempt, in our terms."""
+    """Return gRPC's report about an attempt in our terms."""
     if was_answered(error):
         return Failure(from_rpc_error(error), answered=True, sent=True)
     code, words = error.code(), str(error.details() or "")
@@ -122,8 +122,8 @@ def failure_of(error: grpc.RpcError) -> Failure:
             translated = DeadlineExceeded(problem=_LATE)
         case grpc.StatusCode.INVALID_ARGUMENT | grpc.StatusCode.OUT_OF_RANGE:
             translated = InvalidArgument("", why)
-        # A call that is cancelled was not by our caller, who is told so elsewhere: a server that ends cancels what it
-        # has begun.
+        # Our caller did not cancel it, since cancelled callers are told elsewhere: a server that ends cancels the calls
+        # that it has begun.
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
             translated = Unavailable(why)
         case _ if grpc_words.is_broken(words):
@@ -135,8 +135,7 @@ def failure_of(error: grpc.RpcError) -> Failure:
 
 @contextmanager
 def before_a_write() -> Iterator[None]:
-    """Around what a write asks the cluster for before it is sent. A read that is late there is a write that did not
-    happen."""
+    """Wrap the reads that a write makes before it is sent. A read that is late there is a write that did not happen."""
     try:
         yield
     except DeadlineExceeded as late:
@@ -153,7 +152,7 @@ class Failed(Exception):
 
 @dataclass(slots=True)
 class Attempts:
-    """The attempts of one call. ``request_id`` is empty for a read, and for what ``changes`` something without one.
+    """The attempts of one call. ``request_id`` is empty for a read, and for a call that ``changes`` without one.
     Times are seconds on a monotonic clock."""
 
     request_id: bytes
@@ -171,7 +170,7 @@ class Attempts:
     was_sent: bool = field(default=False, init=False)
     """An attempt may have reached a server."""
     may_yet_arrive: bool = field(default=False, init=False)
-    """Of a write: an attempt that nobody answered may still be on its way."""
+    """An unanswered attempt of a write may still be on its way."""
     _moves: int = field(default=0, init=False)
     _tried: dict[str, str] | None = field(default=None, init=False)
 
@@ -199,9 +198,9 @@ class Attempts:
         has_others: bool = False,
         was_reached: bool = True,
     ) -> float:
-        """Seconds to wait before the next attempt. Raises how the call ends, where there is none.
+        """Return the seconds to wait before the next attempt. Raises the call's end if there is no next one.
 
-        ``address`` is where the attempt was made; ``is_known``: it is known that another node leads; ``has_others``:
+        The attempt was made at ``address``; ``is_known``: it is known that another node leads; ``has_others``:
         there are other nodes that may come to lead; ``was_reached``: a node has answered this client, by now.
         """
         self.count += 1
@@ -213,7 +212,7 @@ class Attempts:
             raise self._ending(error, failure)
         if isinstance(error, QuotaExceeded) and not self.waits_for_quotas:
             raise self._ending(error, failure)
-        # No other node has room for what this one has none for, nor what another transaction holds.
+        # If this node has no room, no other has; a key that another transaction holds is held at every node.
         is_search = has_others and not isinstance(error, ResourceExhausted | KeyLocked)
         delay_s = self._delay_s(error, is_known, is_search)
         deadline_s = self.deadline_s
@@ -226,12 +225,12 @@ class Attempts:
         return delay_s
 
     def check_time_left(self, failure: Failure, now_s: float) -> None:
-        """After the pause that followed ``failure``: raises how the call ends where an attempt would be late."""
+        """Raise the call's end, after the pause that followed ``failure``, if an attempt would be late."""
         if self.deadline_s - now_s < min(ATTEMPT_S_MIN, self.timeout_s / 4):
             raise self._ending(failure.error, failure)
 
     def _for_quota_s(self, error: QuotaExceeded, asked_s: float, left_s: float) -> float:
-        """At random, since all that wait for a quota were refused within the same moments."""
+        """Return a random pause, since all that wait for a quota were refused within the same moments."""
         chance = self.random()
         spread_s = min(QUOTA_SPREAD_S * (1 - 1 / max(error.limit, 1)), (left_s - asked_s) / 2)
         return min(asked_s + spread_s * chance, QUOTA_AGAIN_S * (1 + chance) / 2)
@@ -249,7 +248,7 @@ class Attempts:
         return max(backoff_s * self.random(), asked_s)
 
     def unanswered(self, problem: str) -> CortadoError | None:
-        """How a write ends that is given up between two attempts; None where it did not happen."""
+        """Return the end of a write that is given up between two attempts; None if it did not happen."""
         return OutcomeUnknown(problem, self.request_id.hex()) if self.maybe_happened else None
 
     def _ending(self, error: CortadoError, failure: Failure) -> CortadoError:
@@ -270,19 +269,19 @@ class Attempts:
             problem = self._late()
             return DeadlineExceeded("" if problem == self._late_alone else problem, self._timeout_ms)
         if isinstance(error, OutcomeUnknown):
-            return Unavailable(self._why(failure))  # Of a read.
+            return Unavailable(self._why(failure))  # An error of a read.
         if isinstance(error, TryAgain):
-            # A new one: threads whose stream broke together share the old one.
+            # A new error: threads whose stream broke together share the old one.
             return replace(error, problem=self._why(failure))
         return error
 
     def _is_decided(self, failure: Failure) -> bool:
-        """Whether this refusal speaks for all attempts: each of the others is decided or void where this one was."""
+        """Whether this refusal speaks for all attempts: each of the others is decided or void if this one is."""
         is_final = failure.is_refusal and isinstance(failure.error, DidNotHappen | Conflict)
         return is_final and self.request_id != b"" and not self.may_yet_arrive
 
     def _why(self, failure: Failure) -> str:
-        """What went wrong, where: of one address as it was, of several each."""
+        """Return the problem as it was for one address, or each with its address."""
         tried = self._tried or {}
         if len(tried) > 1:
             return "; ".join(f"{address}: {why}" for address, why in tried.items())

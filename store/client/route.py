@@ -1,12 +1,12 @@
-"""Where calls go: the addresses that are known, and the one that is believed to lead.
+"""Routes of calls: the addresses that are known, and the one that is believed to lead.
 
-A route starts at the first endpoint that the caller named. From then on it follows what nodes say::
+A route starts at the first endpoint that the caller named. From then on it follows the nodes' replies::
 
     NotLeader(leader)  from the node that was asked ......... there, at once
     a member's word, of a term as new as any seen ........... there
     nothing of the kind, and the node can't be reached ...... the next address
 
-Nobody's word is taken for long: an address that just failed is not gone back to on a hint, since followers name a dead
+No hint is trusted for long: an address that just failed is not gone back to on a hint, since followers name a dead
 leader until their own election is over. A wrong guess costs one refused call.
 """
 
@@ -19,7 +19,7 @@ from typing import Final
 from cortado.store.client.endpoints import is_endpoint
 
 DISTRUST_S: Final = 0.25
-"""How long an address that failed is not gone to on somebody else's word."""
+"""How long an address that failed is not gone to on another node's hint."""
 
 
 class Route:
@@ -30,14 +30,14 @@ class Route:
         self._now_s = now_s
         self._lock = threading.Lock()
         self._failed_s: dict[str, float] = {}
-        # Of region 1, as Members tells it: terms of two regions do not compare.
+        # The term of region 1, as Members tells it: terms of two regions do not compare.
         self._term = 0
         self._any = 0
         self.addresses = endpoints
         """The caller's endpoints, then members that nodes told of."""
         self.target = endpoints[0]
         self.known_leader = ""
-        """The target, where a node said that it leads; empty where it is a guess."""
+        """The target, if a node said that it leads; empty if it is a guess."""
 
     @property
     def has_one_endpoint(self) -> bool:
@@ -45,14 +45,14 @@ class Route:
         return len(self._endpoints) == 1
 
     def address(self, anywhere: bool, turn: int | None) -> str:
-        """Where a call goes: to one of the endpoints that the caller named, where it has a ``turn``; to any member; or
-        to the leader."""
+        """Return a call's address: one of the endpoints that the caller named, if it has a ``turn``; any member; or the
+        leader."""
         if turn is not None:
             return self._endpoints[turn % len(self._endpoints)]
         return self.anyone() if anywhere else self.target
 
     def follow(self, hinted: str, by: str) -> bool:
-        """``by`` does not lead, and names ``hinted``. False where that is no help."""
+        """Follow a hint: ``by`` does not lead, and names ``hinted``. False if that is no help."""
         with self._lock:
             if hinted == by or not is_endpoint(hinted) or self._is_distrusted(hinted):
                 return False
@@ -61,7 +61,8 @@ class Route:
             return self.target != by
 
     def lead(self, address: str, term: int) -> bool:
-        """A member says that ``address`` leads in ``term``. False where that is old news, or it has just failed."""
+        """Note that a member names ``address`` as leader in ``term``. False if that is old news, or it has just
+        failed."""
         with self._lock:
             if term < self._term or self._is_distrusted(address):
                 return False
@@ -70,7 +71,7 @@ class Route:
             return True
 
     def turn_from(self, address: str) -> None:
-        """``address`` can't be reached, or does not know who leads: the next one, unless the target is another."""
+        """Turn to the next address if ``address``, the target, can't be reached or does not know the leader."""
         with self._lock:
             if self.target == address:
                 place = self.addresses.index(address) + 1 if address in self.addresses else 0
@@ -78,12 +79,12 @@ class Route:
                 self.known_leader = ""
 
     def failed(self, address: str) -> None:
-        """It could not be reached, or was silent."""
+        """Note that an address could not be reached, or was silent."""
         with self._lock:
             self._failed_s[address] = self._now_s()
 
     def learn(self, members: Iterable[str]) -> set[str]:
-        """The members' addresses as of now; returns those that are known no longer."""
+        """Learn the members' addresses as of now; return those that are known no longer."""
         told = [each for each in dict.fromkeys(members) if is_endpoint(each)]
         if not told:
             return set()
@@ -97,7 +98,7 @@ class Route:
             return gone
 
     def anyone(self) -> str:
-        """An address for what any member may answer: each in turn, leaving out what has just failed."""
+        """Return an address for calls that any member may answer: each in turn, leaving out those that just failed."""
         with self._lock:
             for _ in self.addresses:
                 self._any += 1
@@ -107,7 +108,7 @@ class Route:
             return self.target
 
     def forget_terms(self) -> None:
-        """Another cluster answers now, which counts its own."""
+        """Forget the terms: another cluster answers now, which counts its own."""
         with self._lock:
             self._term = 0
 

@@ -1,4 +1,4 @@
-"""The rows of a scan as they come: batches with their schemas, and where each reply ends."""
+"""The rows of a scan as they come: batches with their schemas, and the end of each reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cortado.store.client.schemas import AsyncSchemas
 async def row_batches(
     replies: AsyncGenerator[Any, None], schemas: AsyncSchemas
 ) -> AsyncGenerator[tuple[list[RowBatch], bytes], None]:
-    """The rows of each reply, and the token from which the scan goes on behind them. Raises NotFound."""
+    """Yield the rows of each reply, and the token from which the scan goes on behind them. Raises NotFound."""
     projected, projected_text = None, ""
     async with aclosing(replies):
         async for reply in replies:
@@ -40,7 +40,7 @@ async def _row_batch(batch: common_pb2.RowBatch, projected: Schema | None, schem
 async def one_page(
     replies: AsyncGenerator[tuple[list[RowBatch], bytes], None], request: documents_pb2.ScanRequest, bytes_max: int
 ) -> tuple[list[RowBatch], bytes]:
-    """The rows of the request's page, fewer where they have ``bytes_max`` or more, and the token behind them."""
+    """Return the rows of the request's page, fewer if they have ``bytes_max`` or more, and the token behind them."""
     found: list[RowBatch] = []
     size, left = 0, request.page_size
     async with aclosing(replies):
@@ -50,7 +50,7 @@ async def one_page(
             left -= sum(map(len, batches))
             if not token or left <= 0 or size >= bytes_max:
                 return found, token
-            # Where the stream breaks and goes on elsewhere, no more than what is left is asked for.
+            # If the stream breaks and goes on elsewhere, only the rest is asked for.
             request.page_size = left
     return found, b""
 
@@ -58,7 +58,7 @@ async def one_page(
 async def each_batch(
     replies: AsyncGenerator[tuple[list[RowBatch], bytes], None], *, is_empty: bool
 ) -> AsyncGenerator[RowBatch, None]:
-    """The rows alone. A scan that asks for nothing ``is_empty``: it is not begun."""
+    """Yield the rows alone. A scan that asks for nothing ``is_empty``: it is not begun."""
     async with aclosing(replies):
         if not is_empty:
             async for batches, _ in replies:

@@ -1,7 +1,7 @@
-"""What the core of the client asks of the world it runs in: to call, to receive, to wait.
+"""The core's interface to its surroundings: to call, to receive, to wait.
 
-The client is written once, as coroutines. What they await in the end is one of the methods below, and there are two
-worlds that perform them::
+The client is written once, as coroutines. In the end they await one of the methods below, and there are two
+runtimes that perform them::
 
     AsyncClient, AsyncTable, ...      Client, Table, ...     the faces
                │                           │ drives each coroutine to its end, in one step
@@ -11,8 +11,8 @@ worlds that perform them::
                                 └─ blocking ... threads and locks: an await is over when it returns
 
 A coroutine over the blocking runtime never suspends, so that a function can run it by a single ``send(None)``
-(:func:`cortado.store.client.blocking.drive.run`). That binds whoever writes for the core: it awaits nothing but other
-parts of the core and this runtime, and holds a thread's lock over no await.
+(:func:`cortado.store.client.blocking.drive.run`). That binds code of the core: it awaits nothing but other parts of
+the core and this runtime, and holds a thread's lock over no await.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
 
 SILENCE_S: Final = 0.8
-"""How long nothing may come before a caller asks whether somebody else leads. Longer than most elections' first half:
-whoever asks earlier hears of the old leader."""
+"""How long nothing may come before a caller asks whether another node leads. Longer than most elections' first half: a
+caller that asks earlier hears of the old leader."""
 SILENCE_AGAIN_S: Final = 0.2
 
 CHANNEL_OPTIONS: Final = [
     ("grpc.primary_user_agent", user_agent(__version__)),
-    # The server bounds what it takes, and a scan's replies are bounded by the server too.
+    # The server bounds its requests, and its scans' replies.
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
     # The core would wait a second and more before it connects again; our own backoff decides that.
@@ -49,12 +49,12 @@ CHANNEL_OPTIONS: Final = [
     ("grpc.min_reconnect_backoff_ms", 3_000),
     # Two clients of a process are two connections.
     ("grpc.use_local_subchannel_pool", 1),
-    # Members that are not asked anything need no connection.
+    # Idle members need no connection.
     ("grpc.client_idle_timeout_ms", 60_000),
 ]
 
 NOTHING_AHEAD: Final = ("grpc.http2.bdp_probe", 0)
-"""No more than 64 KiB of what nobody has asked for yet, of each call. A message that is being read is not held up."""
+"""At most 64 KiB of each call's data are read ahead of its consumer. A message that is being read is not held up."""
 
 IsMoved: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Asked while an answer is late: whether there is a better place to ask."""
@@ -85,11 +85,11 @@ class Pending(Protocol):
         ...
 
     def outcome(self) -> bytes:
-        """The encoded reply of a call that has ended. Raises Failed."""
+        """Return the encoded reply of a call that has ended. Raises Failed."""
         ...
 
     def give_up(self) -> bool:
-        """Nobody waits any longer: the server need not work on it. False where the end is coming at this moment."""
+        """Give up the wait: the server need not work on it. False if the end is coming at this moment."""
         ...
 
 
@@ -97,7 +97,7 @@ class Question(Pending, Protocol):
     """A call of its own, which may be left alone."""
 
     def when_ended(self, tell: Callable[[Question], None]) -> None:
-        """Call ``tell`` once the call has ended, whoever's thread that is in."""
+        """Call ``tell`` once the call has ended, in any thread."""
         ...
 
 
@@ -105,7 +105,7 @@ class Calls(Protocol):
     """The coalescing stream to one address (:mod:`cortado.store.client.call_queue`)."""
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> Pending:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         ...
 
     def close(self, failure: Failure) -> None:
@@ -121,7 +121,7 @@ class Stream(Protocol):
         ...
 
     async def receive(self) -> Any:
-        """The next reply, None at the end. Raises Failed where the stream broke or was silent for too long."""
+        """Return the next reply, None at the end. Raises Failed if the stream broke or was silent for too long."""
         ...
 
     def close(self) -> None:
@@ -133,22 +133,22 @@ class Wire(Protocol):
     """gRPC's channel to one address. It connects when it is first used, and again when that breaks."""
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> Question:
-        """A unary call of its own. Raises WireClosed."""
+        """Begin a unary call of its own. Raises WireClosed."""
         ...
 
     def open_calls(self, on_end: Callable[[Calls, Failure], None]) -> Calls:
-        """A new coalescing stream; ``on_end`` is told once when it is over. Raises WireClosed."""
+        """Open a new coalescing stream; ``on_end`` is told once when it is over. Raises WireClosed."""
         ...
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> Stream:
-        """A call with many replies; ``request`` is None where it goes both ways. Raises WireClosed.
+        """Open a call with many replies; ``request`` is None if it goes both ways. Raises WireClosed.
 
-        Each wait for a reply is bounded by ``timeout_s``, and ends earlier where ``is_moved`` says so.
+        Each wait for a reply is bounded by ``timeout_s``, and ends earlier if ``is_moved`` says so.
         """
         ...
 
     async def close(self) -> None:
-        """End everything that runs on it."""
+        """End all calls and streams on it."""
         ...
 
 
@@ -159,12 +159,12 @@ class Lock(AbstractAsyncContextManager[None], Protocol):
 
 
 class Signal(Protocol):
-    """Given once; whoever waits goes on then."""
+    """Given once; then all waiting callers go on."""
 
     def give(self) -> None: ...
 
     async def wait(self, seconds: float) -> bool:
-        """Until it is given, and no longer than that; whether it was."""
+        """Wait until it is given, and no longer than that; return whether it was."""
         ...
 
 
@@ -174,11 +174,11 @@ class Runtime(Protocol):
     environment: Environment
 
     def check(self) -> None:
-        """Raises where the connection may not be used from here: another loop, say."""
+        """Raise an error if the connection may not be used from here: another loop, say."""
         ...
 
     def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> Wire:
-        """Raises InvalidArgument for files that hold no certificates."""
+        """Return a wire to ``address``. Raises InvalidArgument for files that hold no certificates."""
         ...
 
     def lock(self) -> Lock: ...
@@ -186,7 +186,7 @@ class Runtime(Protocol):
     def signal(self) -> Signal: ...
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run ``work``, which raises nothing, beside whoever asks for it."""
+        """Run ``work``, which raises nothing, beside the caller."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...

@@ -1,4 +1,4 @@
-"""What a scan of a table asks for, checked as far as that needs no server."""
+"""Arguments of a table's scan, checked as far as that needs no server."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ARROW_BATCH_ROWS: Final = 20_000
 
 
 class ScanOptions(TypedDict, total=False):
-    """What ``scan``, ``scan_batches`` and ``scan_arrow`` of a table take by name, beside the bounds.
+    """Keyword arguments of a table's ``scan``, ``scan_batches`` and ``scan_arrow``, beside the bounds.
 
     - ``prefix``: every key that begins with these parts; the way to look something up by an index;
-    - ``index``: the name of the index whose order, and whose key, the bounds and the prefix speak of;
+    - ``index``: the name of an index; the bounds and the prefix are of its key, and the rows in its order;
     - ``filter``: a condition in the filter grammar;
     - ``columns``: paths of the fields that are wanted, at least one; default: all;
     - ``limit``: the maximum number of rows;
@@ -72,8 +72,8 @@ class Scan:
     def to_proto(
         self, table: documents_pb2.TableName, parts: Sequence[KeyPart], schema_id: int
     ) -> documents_pb2.ScanRequest:
-        """The request; ``parts`` are those of the key or index, ``schema_id`` that of the columns, 0 for all. Raises
-        InvalidArgument for bounds that do not fit the parts."""
+        """Return the request; ``parts`` are those of the key or index, ``schema_id`` that of the columns, 0 for all.
+        Raises InvalidArgument for bounds that do not fit the parts."""
         return documents_pb2.ScanRequest(
             table=table,
             index=self.index or "",
@@ -89,10 +89,10 @@ class Scan:
 
 
 class AggregateOptions(TypedDict, total=False):
-    """What ``aggregate`` and ``count`` of a table take by name, beside the bounds.
+    """Keyword arguments of a table's ``aggregate`` and ``count``, beside the bounds.
 
     - ``prefix``: every key that begins with these parts;
-    - ``index``: the name of the index whose key the bounds and the prefix speak of;
+    - ``index``: the name of an index; the bounds and the prefix are of its key;
     - ``filter``: a condition in the filter grammar;
     - ``at``: read the past: a Timestamp, its text, or a datetime with a time zone.
     """
@@ -113,7 +113,7 @@ class KeyRange:
 
 
 def key_ranges(reply: documents_pb2.SplitResponse) -> list[KeyRange]:
-    """What a split answered."""
+    """Return the ranges of a split's reply."""
     return [
         KeyRange(
             key_from_proto(each.lower) if each.HasField("lower") else None,

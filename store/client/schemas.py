@@ -1,10 +1,10 @@
-"""The schema registry as a client sees it: subjects, versions, ids, and the rules of compatibility.
+"""The schema registry for clients: subjects, versions, ids, and the rules of compatibility.
 
-A schema id names one text for ever, in all subjects, so what :meth:`Schemas.by_id` parsed once stays cached; so does a
-subject's version, whose number is never used again. Which version is the *newest* of a subject can change at any time
-by someone else's hand: :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`, and drops it at once where
-something shows that there is a newer one (a row written with it, a document with a field that the remembered version
-lacks, a registration through this client).
+A schema id names one text for ever, in all subjects, so :meth:`Schemas.by_id` keeps what it parsed. A subject's
+version stays cached too: its number is never used again. The *newest* version of a subject can change at any time by
+another client. :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`. A sign of a newer one ends that at
+once: a row written with it, a document with a field that the remembered version lacks, a registration through this
+client.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SchemaVersion:
     """One registered version. ``schema`` is the declaration as it was first registered (JSON text): ``schema_id`` names
     it in all subjects.
 
-    ``fingerprint`` is the registry's own: of a form that keeps defaults and aliases, too, by which versions differ.
+    ``fingerprint`` is the registry's own, by which versions differ: of a form that keeps defaults and aliases, too.
     """
 
     schema_id: int
@@ -53,7 +53,7 @@ class SchemaVersion:
     deleted: bool = False
 
     def avro_fingerprints(self) -> dict[str, str]:
-        """Avro's fingerprints of the Parsing Canonical Form, as other libraries have them: ``sha256``, ``crc64``."""
+        """Return Avro's fingerprints of the Parsing Canonical Form, as in other libraries: ``sha256``, ``crc64``."""
         return avro_fingerprints(parse_schema(self.schema))
 
 
@@ -69,7 +69,7 @@ class VersionSummary:
 
 @dataclass(frozen=True, slots=True)
 class SubjectSummary:
-    """A subject: how many versions it has, its compatibility mode, and the tables whose documents follow it."""
+    """A subject: the number of its versions, its compatibility mode, and the tables whose documents follow it."""
 
     subject: str
     versions: int
@@ -79,8 +79,8 @@ class SubjectSummary:
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """What registering would say. ``incompatibilities`` is empty where ``compatible``; ``registered`` is the version
-    that the schema is already."""
+    """The answer of a trial registration. ``incompatibilities`` is empty if ``compatible``; ``registered`` is the
+    version that the schema is already."""
 
     compatible: bool
     mode: CompatibilityMode
@@ -99,13 +99,13 @@ class AsyncSchemas:
         self._timeout_s = timeout_s
 
     def within(self, timeout_s: float) -> AsyncSchemas:
-        """The same, whose calls take no longer than that, each."""
+        """Return the same schemas, with each call taking no longer than that."""
         return AsyncSchemas(self._connection, self._cache, timeout_s=min(timeout_s, self._timeout_s))
 
     # --- the registry's calls --------------------------------------------------------------------------------
 
     async def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
-        """Registers a version of ``subject``; the same schema again gives the same version, and the same text under
+        """Register a version of ``subject``; the same schema again gives the same version, and the same text under
         another subject the same id.
 
         Raises InvalidSchema, or IncompatibleSchema with every incompatibility and its path.
@@ -116,14 +116,14 @@ class AsyncSchemas:
         return self._remember(reply.version, created=reply.created)[0]
 
     async def get(self, subject: str, version: int | None = None) -> SchemaVersion:
-        """A version of ``subject``, by default the newest. Raises NotFound."""
+        """Return a version of ``subject``, by default the newest. Raises NotFound."""
         return (await self._fetch_version(subject, version))[0]
 
     async def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> list[int]:
-        """Deletes one version of ``subject`` or all, and returns which: softly, and what is so deleted permanently.
+        """Delete one version of ``subject`` or all, softly, or ``permanent`` after that. Return their numbers.
 
-        Schemas stay, and their ids. Raises NotFound, or InvalidArgument where a table follows the subject, or where
-        something would be forgotten that was not deleted before.
+        Schemas stay, and their ids. Raises NotFound, or InvalidArgument if a table follows the subject, or if a
+        permanent deletion includes a version that was not deleted before.
         """
         number = 0 if version is None else whole(version, "version", 1, _UINT32_MAX)
         request = schemas_pb2.DeleteSchemaRequest(
@@ -134,14 +134,14 @@ class AsyncSchemas:
         return [*reply.versions]
 
     async def versions(self, subject: str, *, include_deleted: bool = False) -> list[SchemaVersion]:
-        """All versions of ``subject``, oldest first. Raises NotFound."""
+        """Return all versions of ``subject``, oldest first. Raises NotFound."""
         request = schemas_pb2.ListVersionsRequest(
             subject=check_subject(subject), include_deleted=flag(include_deleted, "include_deleted")
         )
         return [_version(each) for each in await self._list(request)]
 
     async def numbers(self, subject: str, *, include_deleted: bool = False) -> list[VersionSummary]:
-        """As :meth:`versions`, without the declarations."""
+        """Return version numbers without the declarations; otherwise as :meth:`versions`."""
         request = schemas_pb2.ListVersionsRequest(
             subject=check_subject(subject),
             include_deleted=flag(include_deleted, "include_deleted"),
@@ -150,8 +150,8 @@ class AsyncSchemas:
         return [_version_summary(each) for each in await self._list(request)]
 
     async def uses(self, schema_id: int, *, include_deleted: bool = False) -> list[VersionSummary]:
-        """The versions of all subjects that have the schema of that id, by subject. Raises NotFound where there is no
-        such schema."""
+        """Return the versions of all subjects that have the schema of that id, by subject. Raises NotFound if there is
+        no such schema."""
         request = schemas_pb2.ListVersionsRequest(
             schema_id=whole(schema_id, "schema_id", 1, _UINT32_MAX),
             include_deleted=flag(include_deleted, "include_deleted"),
@@ -169,7 +169,7 @@ class AsyncSchemas:
             request.page_token = reply.next_page_token
 
     async def subjects(self, *, include_deleted: bool = False) -> list[SubjectSummary]:
-        """All subjects, by name."""
+        """Return all subjects, by name."""
         found: list[SubjectSummary] = []
         request = schemas_pb2.ListSubjectsRequest(include_deleted=flag(include_deleted, "include_deleted"))
         while True:
@@ -190,9 +190,9 @@ class AsyncSchemas:
         *,
         version: int | None = None,
     ) -> SchemaCheck:
-        """What :meth:`register` would say, under the subject's mode or another; changes nothing.
+        """Return the answer that :meth:`register` would give, under the subject's mode or another; changes nothing.
 
-        With a ``version`` the schema is compared with that one alone. Raises NotFound where there is no such version.
+        With a ``version`` the schema is compared with that one alone. Raises NotFound if there is no such version.
         """
         request = schemas_pb2.CheckSchemaRequest(
             subject=check_subject(subject),
@@ -208,25 +208,26 @@ class AsyncSchemas:
         return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems, registered)
 
     async def compatibility(self, subject: str) -> CompatibilityMode:
-        """The mode under which versions of ``subject`` are checked, its own or the default's. Raises NotFound."""
+        """Return the mode under which versions of ``subject`` are checked, its own or the default's. Raises
+        NotFound."""
         return (await self._compatibility(check_subject(subject)))[0]
 
     async def own_compatibility(self, subject: str) -> CompatibilityMode | None:
-        """The mode that ``subject`` has of its own, or None where the default's counts. Raises NotFound."""
+        """Return the mode that ``subject`` has of its own, or None if the default's counts. Raises NotFound."""
         mode, own = await self._compatibility(check_subject(subject))
         return mode if own else None
 
     async def default_compatibility(self) -> CompatibilityMode:
-        """The mode of all subjects that have none of their own."""
+        """Return the mode of all subjects without one of their own."""
         return (await self._compatibility(""))[0]
 
     async def set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
-        """Sets the mode for versions to come, of which there may be none yet; None takes it away, so that the default
-        counts. Returns the mode in force. Raises InvalidArgument for an unknown mode, NotFound for nothing to take."""
+        """Set the mode for versions to come, even before the first; None removes it, so that the default counts.
+        Returns the mode in force. Raises InvalidArgument for an unknown mode, NotFound if no mode was set."""
         return await self._set_compatibility(check_subject(subject), mode)
 
     async def set_default_compatibility(self, mode: CompatibilityMode | str | None) -> CompatibilityMode:
-        """Sets the mode of all subjects that have none of their own; None for BACKWARD_TRANSITIVE."""
+        """Set the mode of all subjects without one of their own; None for BACKWARD_TRANSITIVE."""
         return await self._set_compatibility("", mode)
 
     async def _compatibility(self, subject: str) -> tuple[CompatibilityMode, bool]:
@@ -243,7 +244,7 @@ class AsyncSchemas:
     # --- parsed and cached -----------------------------------------------------------------------------------
 
     async def by_id(self, schema_id: int) -> Schema:
-        """The parsed schema of an id; asked for once. Raises NotFound."""
+        """Return the parsed schema of an id; asked for once. Raises NotFound."""
         known = self._cache.by_id.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
@@ -252,7 +253,7 @@ class AsyncSchemas:
         return self._parsed(reply.version)
 
     async def text_by_id(self, schema_id: int) -> str:
-        """The declaration of an id as JSON text; what was asked for lately is not asked for again. Raises NotFound."""
+        """Return the declaration of an id as JSON text; recent ones come from the cache. Raises NotFound."""
         known = self._cache.texts.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
@@ -263,7 +264,7 @@ class AsyncSchemas:
         return declaration
 
     async def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
-        """The version of ``subject`` that has the schema of that id; asked for once. Raises NotFound."""
+        """Return the version of ``subject`` that has the schema of that id; asked for once. Raises NotFound."""
         known = self._cache.with_id.get((subject, schema_id))
         if known is not None:
             return known, await self.by_id(schema_id)
@@ -274,7 +275,8 @@ class AsyncSchemas:
         return self._remember(reply.version)
 
     async def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
-        """The newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises NotFound."""
+        """Return the newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises
+        NotFound."""
         remembered = self._cache.newest.get(subject) if isinstance(subject, str) else None
         if remembered is not None:
             until_s, version = remembered
@@ -283,7 +285,7 @@ class AsyncSchemas:
             if known is not None and now_s < until_s:
                 return version, known
             with self._cache.lock:
-                # One caller asks again; others, which may be thousands, go on with what was known.
+                # One caller asks again; others, which may be thousands, go on with the known version.
                 self._cache.newest[subject] = (now_s + ASKING_S, version)
         found = await self._fetch_version(subject, None)
         until_s = self._connection.environment.monotonic_s() + NEWEST_RECENT_S
@@ -292,14 +294,14 @@ class AsyncSchemas:
         return found
 
     async def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
-        """That version of ``subject``, parsed; asked for once. Raises NotFound."""
+        """Return that version of ``subject``, parsed; asked for once. Raises NotFound."""
         known = self._cache.versions.get((subject, version))
         if known is not None:
             return known, await self.by_id(known.schema_id)
         return await self._fetch_version(subject, version)
 
     def forget_newest(self, subject: str) -> None:
-        """Something shows that there may be a newer version."""
+        """Forget the newest version: there may be a newer one."""
         with self._cache.lock:
             self._cache.newest.pop(subject, None)
 
@@ -327,10 +329,10 @@ class AsyncSchemas:
 
 
 def schema_text(schema: str | Mapping[str, Any]) -> str:
-    """A schema's declaration as JSON text. Raises InvalidArgument for what is neither text nor JSON."""
+    """Return a schema's declaration as JSON text. Raises InvalidArgument for neither text nor JSON."""
     if isinstance(schema, str):
         return text(schema, "schema")
-    # What fastavro.parse_schema adds is for itself, and holds the whole schema once more.
+    # fastavro.parse_schema adds fields for itself, which hold the whole schema once more.
     if isinstance(schema, Mapping):
         schema = {name: value for name, value in schema.items() if name not in _OF_FASTAVRO}
     try:
@@ -340,7 +342,7 @@ def schema_text(schema: str | Mapping[str, Any]) -> str:
 
 
 def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMode:
-    """A mode's number. Raises InvalidArgument naming the modes there are."""
+    """Return a mode's number. Raises InvalidArgument naming the known modes."""
     try:
         known = CompatibilityMode(mode.upper() if isinstance(mode, str) else mode)
     except ValueError:
@@ -350,13 +352,13 @@ def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMod
 
 
 def mode_from_proto(mode: int) -> CompatibilityMode:
-    """The mode of a number."""
+    """Return the mode of a number."""
     name = schemas_pb2.CompatibilityMode.Name(mode)
     return CompatibilityMode[name.removeprefix(_MODE_PREFIX)]
 
 
 def avro_fingerprints(schema: Schema) -> dict[str, str]:
-    """As :meth:`SchemaVersion.avro_fingerprints`, of a parsed schema."""
+    """Return the fingerprints of a parsed schema, as :meth:`SchemaVersion.avro_fingerprints`."""
     # CRC-64-AVRO is a number, and is written as single-object encoding has it: the lowest byte first.
     crc64 = crc64_fingerprint(schema).to_bytes(8, "little")
     return {"sha256": sha256_fingerprint(schema).hex(), "crc64": crc64.hex()}

@@ -1,4 +1,4 @@
-"""A scrub: everything that replicas have stored is verified, and compared at one timestamp.
+"""A scrub: all stored data of the replicas is verified, and compared at one timestamp.
 
 ::
 
@@ -7,11 +7,11 @@
                  digests differ: the items of that piece are listed, and the ones that are not alike are named
     the tables   indexes against rows, on one replica in which nothing was found: the others hold the same
 
-Pieces are made by the first replica (some thousand versions, at most 1 MiB), so what is sent is little and what is
-listed is short. What is compared is what reads at the timestamp find. Versions that they do not find, since a newer
-one or a delete hides them, are verified on each replica by itself: they are removed in time, and not everywhere at
+The first replica makes the pieces (some thousand versions, at most 1 MiB), so messages and lists are short. The
+comparison covers all versions that reads at the timestamp find. Reads miss versions that a newer one or a delete
+hides; each replica verifies these by itself, since they are removed in time, and not everywhere at
 once. A key that lies wrong, so that a read would miss it, has a wrong checksum where it is, and is missing where it
-was: the other replicas name it. The caller holds a lease at the timestamp, where the cluster gives one.
+was: the other replicas name it. The caller holds a lease at the timestamp, if the cluster gives one.
 
 Nothing is changed on any replica. The pace is bounded, ``rate_bytes_s`` for each replica, so that traffic goes on.
 """
@@ -57,8 +57,8 @@ class Progress:
 
 @dataclass(slots=True)
 class Report:
-    """What was found, ``left_out`` more not being listed. ``skipped`` says what was not checked, and why: by replica,
-    or by table."""
+    """The findings, with ``left_out`` more not listed. ``skipped`` names the unchecked parts and why: by replica, or by
+    table."""
 
     up_to: Timestamp
     replicas: tuple[str, ...]
@@ -71,7 +71,7 @@ class Report:
 
 @dataclass(slots=True)
 class _Piece:
-    """What one replica said of a range: one digest, or several where it holds far more than the first replica."""
+    """One replica's reply about a range: one digest, or several if it holds far more than the first replica."""
 
     digests: list[tuple[int, bytes]] = field(default_factory=list)
     problems: list[pb.StoredProblem] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _Piece:
 
 
 class Pace:
-    """Keeps the average below a rate: what was spent too fast is slept for. Idle time is no credit."""
+    """Keeps the average below a rate by sleeping after fast work. Idle time is no credit."""
 
     def __init__(
         self, rate_bytes_s: float | None, monotonic_s: Callable[[], float], sleep_s: Callable[[float], None]
@@ -101,12 +101,12 @@ class Pace:
         self._began_s = monotonic_s()
 
     def spend(self, size_bytes: int) -> None:
-        """So many bytes were looked at since the last call."""
+        """Note that ``size_bytes`` were read since the last call."""
         if self._rate_bytes_s is not None:
             self._wait(self._began_s + size_bytes / self._rate_bytes_s - self._now_s())
 
     def rest(self) -> None:
-        """As long as was worked since the last call: for work whose bytes nobody counts."""
+        """Sleep as long as the work since the last call took: for work whose bytes are not counted."""
         if self._rate_bytes_s is not None:
             self._wait(self._now_s() - self._began_s)
 
@@ -170,7 +170,7 @@ class Scrub:
         self.report.left_out += left_out + max(0, len(found) - room)
 
     def _each(self, replicas: Sequence[Inspected], ask: Callable[..., T], *given: object) -> dict[str, T]:
-        """What each says to ``ask(replica, *given)``, side by side. One that fails is asked no more."""
+        """Return each replica's reply to ``ask(replica, *given)``, side by side. One that fails is asked no more."""
         asked = [(replica, self._pool.submit(ask, replica, *given)) for replica in replicas]
         said: dict[str, T] = {}
         for replica, answer in asked:
@@ -181,7 +181,7 @@ class Scrub:
                 self.report.skipped[replica.name] = problem.message()
         return said
 
-    # --- what each verifies by itself --------------------------------------------------------------------------
+    # --- verification by each replica alone --------------------------------------------------------------------
 
     def _verify_all(self, stage: str, space: pb.StoredSpace) -> None:
         starts = {replica.name: b"" for replica in self._live}
@@ -197,7 +197,7 @@ class Scrub:
         return self._verify(replica, space, starts[replica.name])
 
     def _verify(self, replica: Inspected, space: pb.StoredSpace, start: bytes, end: bytes = b"") -> _Piece:
-        """One piece from ``start``; all of the range where its end is given."""
+        """Verify one piece from ``start``, or the whole range if its end is given."""
         piece = _Piece(resume=start)
         items_max = _WHOLE_PIECE_ITEMS if end else 0
         while True:

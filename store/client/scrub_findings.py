@@ -1,7 +1,7 @@
-"""What a scrub says: findings, and whose they are. Pure: from what replicas answered to what is wrong.
+"""Findings of a scrub, and the replicas at fault. Pure: from the replicas' replies to the faults.
 
-Who is wrong is decided by number, as far as that tells: of three replicas two agree. Where the numbers say nothing,
-the ones with a wrong checksum in the same range are, and without any, all that differ are named.
+The majority decides which replica is wrong, as far as there is one: two of three replicas agree. If the numbers say
+nothing, the ones with a wrong checksum in the same range are wrong. Without any, all that differ are named.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.keys.decoded import KeyNames, decode_key
 
 Items: TypeAlias = Mapping[bytes, pb.StoredItem]
-"""Stored keys of one replica's range, and what is behind each."""
+"""Stored keys of one replica's range, and the items behind them."""
 
 MISSING, EXTRA, DIFFERENT = "MISSING", "EXTRA", "DIFFERENT"
 DATA = "data"
@@ -23,10 +23,10 @@ DATA = "data"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. ``replica`` is a node id, or several with commas where it can't be told whose it is.
+    """One fault. ``replica`` is a node id, or several with commas if the one at fault can't be told.
 
     ``kind``: CHECKSUM, ORDER, MALFORMED or SEQUENCE (the replica's own); MISSING, EXTRA or DIFFERENT (by comparison);
-    of a table check its kinds, such as MISSING_ENTRY. ``space`` is data, requests, log, meta, or "table" and its name.
+    for a table check its kinds, such as MISSING_ENTRY. ``space`` is data, requests, log, meta, or "table" and its name.
     ``key`` is as it is stored, empty in a table's; ``text`` is for people.
     """
 
@@ -39,12 +39,12 @@ class Finding:
 
 
 def own_finding(replica: str, space: str, problem: pb.StoredProblem) -> Finding:
-    """What a replica found in its own data."""
+    """Return a replica's finding in its own data."""
     return Finding(replica, space, problem.kind, problem.key.key, problem.key.text, problem.message)
 
 
 def differences(held: Mapping[str, Items], suspects: Set[str], names: KeyNames) -> list[Finding]:
-    """What replicas (by name) do not have in common in one range. ``suspects`` have wrong checksums there."""
+    """Return the differences of replicas (by name) in one range. ``suspects`` have wrong checksums there."""
     found: list[Finding] = []
     for key in sorted(set().union(*held.values())):
         said = {replica: _said(items.get(key)) for replica, items in held.items()}
@@ -64,7 +64,7 @@ def _damaged(key: bytes, held: Mapping[str, Items]) -> set[str]:
 def _blame(
     key: bytes, said: Mapping[str, bytes | None], damaged: Set[str], suspects: Set[str], names: KeyNames
 ) -> list[Finding]:
-    """Those who differ from what is right. What has a wrong checksum is found by itself, and not named again."""
+    """Return findings against replicas that differ from the right item. Damaged items have findings of their own."""
     is_known, right = _right(said, damaged, suspects)
     text = decode_key(key).text(names)
     if not is_known:
@@ -92,7 +92,7 @@ def _message(kind: str, agreeing: Iterable[str]) -> str:
 
 
 def _right(said: Mapping[str, bytes | None], damaged: Set[str], suspects: Set[str]) -> tuple[bool, bytes | None]:
-    """Whether it can be told what is right, and that: a digest, or None where no such key should be."""
+    """Return whether the right item can be told, and it: a digest, or None if no such key should be."""
     counted = Counter(digest for replica, digest in said.items() if replica not in damaged)
     for trusted in (counted, Counter(digest for replica, digest in said.items() if replica not in suspects)):
         most = trusted.most_common(1)

@@ -12,7 +12,7 @@ from cortado.store.names import check_database, split_table_name
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """``count`` rows of a table, or entries of an index: exactly, or where it ``is_estimated`` about so many.
+    """``count`` rows of a table, or entries of an index: exact, unless it ``is_estimated``.
     ``bytes`` of keys and values have all versions of them together, old ones and deletes too, as they are stored."""
 
     count: int
@@ -36,14 +36,14 @@ class TableSize:
 
     @property
     def bytes(self) -> int:
-        """Of its rows and of all of its indexes."""
+        """Bytes of its rows and of all of its indexes."""
         return self.rows.bytes + sum(each.bytes for each in self.indexes.values())
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSize:
-    """Of a database: how many ``tables`` it has, and the ``rows`` of all of them. Their bytes are those of the indexes,
-    too, and of dropped tables that are not cleared yet."""
+    """A database's size: the number of its ``tables``, and the ``rows`` of all of them. Their bytes include indexes,
+    and dropped tables that are not cleared yet."""
 
     name: str
     tables: int
@@ -52,7 +52,7 @@ class DatabaseSize:
 
 @public_face
 class AsyncSizes:
-    """How much is stored, from some of the engine's pages where there are many: a call takes milliseconds a table."""
+    """How much is stored, sampled if the engine's pages are many: a call takes milliseconds a table."""
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
         self._connection = connection
@@ -60,14 +60,14 @@ class AsyncSizes:
         self._stub = connection.stubs.tables
 
     async def table(self, full_name: str) -> TableSize:
-        """Of one table. Raises NotFound."""
+        """Return the size of one table. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = pb.TableSizesRequest(database=database, name=name)
         reply = await self._connection.call(self._stub.TableSizes, request, timeout_s=self._timeout_s)
         return _table(reply.tables[0])
 
     async def tables(self, database: str | None = None) -> list[TableSize]:
-        """Of the tables of a database, or of all: those that may be read. Raises NotFound."""
+        """Return the sizes of the readable tables, of one database or of all. Raises NotFound."""
         found: list[TableSize] = []
         request = pb.TableSizesRequest(database="" if database is None else check_database(database))
         while True:
@@ -78,7 +78,7 @@ class AsyncSizes:
             request.page_token = reply.next_page_token
 
     async def databases(self) -> list[DatabaseSize]:
-        """Of all databases that may be read as a whole."""
+        """Return the sizes of all databases that may be read as a whole."""
         found: list[DatabaseSize] = []
         request = pb.DatabaseSizesRequest()
         while True:

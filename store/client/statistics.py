@@ -1,4 +1,4 @@
-"""What one node counts and measures, asked of that node alone: ``cortado.v1.Statistics``.
+"""One node's counts and measures, asked of that node alone: ``cortado.v1.Statistics``.
 
 ::
 
@@ -48,11 +48,11 @@ class Statistics:
     histograms: Mapping[str, Mapping[tuple[str, ...], HistogramValue]]
 
     def value(self, name: str, *labels: str) -> float:
-        """One sample; 0 where the node has none."""
+        """Return one sample; 0 if the node has none."""
         return self.values.get(name, {}).get(labels, 0.0)
 
     def by_label(self, name: str) -> Mapping[tuple[str, ...], float]:
-        """All samples of a metric."""
+        """Return all samples of a metric."""
         return self.values.get(name, {})
 
     @property
@@ -61,7 +61,7 @@ class Statistics:
 
 
 class Since:
-    """What happened between two readings of one process."""
+    """The changes between two readings of one process."""
 
     def __init__(self, now: Statistics, before: Statistics | None) -> None:
         if before is not None and abs(now.started_s - before.started_s) > _SAME_START_S:
@@ -71,7 +71,7 @@ class Since:
         self._seconds = now.monotonic_s - before.monotonic_s if before is not None else 0.0
 
     def rate(self, name: str, of: Iterable[tuple[str, ...]] | None = None) -> float | None:
-        """How fast the sum of a counter's samples grew; of those with the labels ``of``, or of all."""
+        """Return the growth of a counter's samples per second, for those with the labels ``of``, or for all."""
         if self._before is None or self._seconds <= 0:
             return None
         chosen = self._now.by_label(name).keys() if of is None else of
@@ -79,21 +79,21 @@ class Since:
         return max(grown, 0.0) / self._seconds
 
     def percent(self, name: str) -> float | None:
-        """Of a counter of seconds: how much of the time it ran."""
+        """Return the percentage of the time that a counter of seconds ran."""
         rate = self.rate(name)
         return None if rate is None else 100 * rate
 
     def calls_per_s(self, methods: Sequence[str]) -> float | None:
-        """How many unary calls of these methods ended."""
+        """Return how many unary calls of these methods ended a second."""
         chosen = [labels for labels in self._now.by_label("cortado_requests_total") if labels[0] in methods]
         return self.rate("cortado_requests_total", chosen)
 
     def latency(self, q: float, methods: Sequence[str]) -> float | None:
-        """A quantile of how long they took, in seconds."""
+        """Return a quantile of how long they took, in seconds."""
         return self.quantile("cortado_request_duration_seconds", q, [(method,) for method in methods])
 
     def quantile(self, name: str, q: float, of: Sequence[tuple[str, ...]] = ((),)) -> float | None:
-        """Of what fell meanwhile into the buckets of a histogram's samples with the labels ``of``, taken together."""
+        """Return a quantile of a histogram's samples that came between the readings, with the labels ``of`` merged."""
         if self._before is None:
             return None
         now, before = self._now.histograms.get(name, {}), self._before.histograms.get(name, {})
@@ -111,21 +111,21 @@ def _grown(now: HistogramValue, before: HistogramValue | None) -> list[int]:
 
 
 class NodeStatistics(NodeConnection):
-    """A connection to one node, for what it counts."""
+    """A connection to one node, for its counts."""
 
     def read(self, names: Sequence[str] = ()) -> Statistics:
-        """All metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
+        """Return all metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
         request = statistics_pb2.ReadStatisticsRequest(names=names)
         return statistics_of(self.ask("Statistics/ReadStatistics", request, statistics_pb2.ReadStatisticsResponse))
 
     def slow_calls(self) -> SlowCalls:
-        """The last slow calls. Raises Unavailable, DeadlineExceeded, Unsupported."""
+        """Return the last slow calls. Raises Unavailable, DeadlineExceeded, Unsupported."""
         request = statistics_pb2.ListSlowCallsRequest()
         return slow_calls_of(self.ask("Statistics/ListSlowCalls", request, statistics_pb2.ListSlowCallsResponse))
 
 
 def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
-    """A reply as a value."""
+    """Return a reply as a value."""
     values: dict[str, dict[tuple[str, ...], float]] = {}
     histograms: dict[str, dict[tuple[str, ...], HistogramValue]] = {}
     for metric in reply.metrics:
@@ -149,8 +149,8 @@ def statistics_of(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:
 
 @dataclass(frozen=True, slots=True)
 class SlowCall:
-    """A call that took longer than its node's ``slow-request-ms``. ``ended_ms`` is the node's wall clock; ``stages`` is
-    where its time went, in milliseconds; ``about`` are names that stood in its request, by their kinds."""
+    """A call that took longer than its node's ``slow-request-ms``. ``ended_ms`` is the node's wall clock; ``stages``
+    split its time, in milliseconds; ``about`` are names that stood in its request, by their kinds."""
 
     ended_ms: int
     method: str
@@ -166,8 +166,8 @@ class SlowCall:
 
 @dataclass(frozen=True, slots=True)
 class SlowCalls:
-    """The last slow calls of a node, the newest first; ``slow_calls`` counts all since it was started. Where
-    ``slow_request_ms`` is 0, none is looked at."""
+    """The last slow calls of a node, the newest first; ``slow_calls`` counts all since it was started. If
+    ``slow_request_ms`` is 0, calls are not checked."""
 
     node_id: str
     slow_request_ms: int
@@ -176,7 +176,7 @@ class SlowCalls:
 
 
 def slow_calls_of(reply: statistics_pb2.ListSlowCallsResponse) -> SlowCalls:
-    """A reply as a value."""
+    """Return a reply as a value."""
     calls = tuple(
         SlowCall(
             each.ended_ms,

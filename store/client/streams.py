@@ -21,7 +21,7 @@ class ArrowStream(Protocol):
 
 
 async def items(pages: AsyncGenerator[Iterable[T], None]) -> AsyncGenerator[T, None]:
-    """The items of all pages, one after the other. Closing it closes ``pages``."""
+    """Yield the items of all pages, one after the other. Closing it closes ``pages``."""
     with OURS:
         async with aclosing(pages):
             async for page in pages:
@@ -30,7 +30,7 @@ async def items(pages: AsyncGenerator[Iterable[T], None]) -> AsyncGenerator[T, N
 
 
 async def opened(open_stream: Callable[[], Awaitable[AsyncGenerator[T, None]]]) -> AsyncGenerator[T, None]:
-    """The items of a stream that is opened when the first one is asked for."""
+    """Yield the items of a stream that is opened when the first one is asked for."""
     with OURS:
         async with aclosing(await open_stream()) as stream:
             async for item in stream:
@@ -38,7 +38,7 @@ async def opened(open_stream: Callable[[], Awaitable[AsyncGenerator[T, None]]]) 
 
 
 async def any_of(source: Rows[T]) -> AsyncGenerator[T, None]:
-    """The items of either kind of source."""
+    """Yield the items of either kind of source."""
     if isinstance(source, AsyncIterable):
         async for item in source:
             yield item

@@ -37,9 +37,9 @@ from cortado.proto.v1 import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Method:
-    """A call of a service. ``name`` is such as "cortado.v1.KeyValue/Put".
+    """A call of a service, with a ``name`` such as "cortado.v1.KeyValue/Put".
 
-    ``changes``: it may change something, and is no read. ``is_read_at``: its requests say in ``at`` when to read.
+    ``changes``: it may change something, and is no read. ``is_read_at``: its requests hold the time to read in ``at``.
     ``is_resumable``: a stream whose replies carry tokens.
     """
 
@@ -54,7 +54,7 @@ class Method:
 
     @property
     def stream_reply_of(self) -> Callable[[bytes], Any] | None:
-        """How gRPC makes the replies of a stream; None where whoever reads does that."""
+        """Return gRPC's parser of a stream's replies; None if the reader parses them."""
         return self.reply_of if self.server_streaming and self.name != "cortado.v1.Calls/Exchange" else None
 
 

@@ -40,7 +40,7 @@ _UINT32_MAX: Final = (1 << 32) - 1
 class AsyncTable(ArrowReads[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
-    Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
+    Keys are a tuple of parts, or a single value if the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone. Documents are dicts, or instances of the document
     type that the handle was made for (:mod:`cortado.store.client.document_types`).
 
@@ -67,10 +67,10 @@ class AsyncTable(ArrowReads[D]):
     async def put(
         self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
     ) -> str:
-        """Stores a whole document durably, under the key that it holds; returns its etag.
+        """Store a whole document durably, under the key that it holds; return its etag.
 
         ``mode`` "insert" wants no document there, "replace" wants one. It ``expires`` after a timedelta, at a datetime,
-        "never", or, where nothing is said, as the table does. Raises InvalidDocument with the field's path,
+        "never", or by default as the table does. Raises InvalidDocument with the field's path,
         ConditionFailed, UniqueViolation.
         """
         with before_a_write():
@@ -87,10 +87,10 @@ class AsyncTable(ArrowReads[D]):
     async def update(
         self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
     ) -> Document[D]:
-        """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it. Where nothing
-        is said, it expires when it did before. Where it is said, there need be no fields.
+        """Set the fields at these paths (``a`` or ``a.b``) and no others; return the document after it. Without
+        ``expires`` it expires when it did before. With it ``changes`` may be empty.
 
-        Raises NotFound where there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
+        Raises NotFound if there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
         """
         expiry = expiry_to_proto(expires)
         await self._check_type()
@@ -108,7 +108,7 @@ class AsyncTable(ArrowReads[D]):
         return updated
 
     async def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
-        """Deletes the document of ``key`` durably; True where there was one. Raises ConditionFailed."""
+        """Delete the document of ``key`` durably; True if there was one. Raises ConditionFailed."""
 
         async def request() -> documents_pb2.DeleteDocumentRequest:
             return documents_pb2.DeleteDocumentRequest(
@@ -119,10 +119,10 @@ class AsyncTable(ArrowReads[D]):
         return existed
 
     async def add(self, key: KeyLike, field: str, delta: int, *, min: int | None = None, max: int | None = None) -> int:
-        """Adds to the int or long at this path of the document's newest version; returns the sum.
+        """Add to the int or long at this path of the document's newest version; return the sum.
 
-        It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or what the type
-        holds, NotFound where there is no document, InvalidArgument where the field is null or no whole number.
+        It conflicts with no other add. Raises OutOfBounds if the sum would leave ``[min, max]`` or the type's range,
+        NotFound if there is no document, InvalidArgument if the field is null or no whole number.
         """
         path, asked = text(field, "field"), addition(delta, min, max)
 
@@ -138,8 +138,8 @@ class AsyncTable(ArrowReads[D]):
     async def check(
         self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
     ) -> None:
-        """Changes nothing; raises ConditionFailed where the condition does not hold: no document is there, one is, or
-        its etag is ``if_match``. In a transaction, it must hold at the commit."""
+        """Change nothing; raise ConditionFailed if the condition does not hold: no document is there, one is, or its
+        etag is ``if_match``. In a transaction, it must hold at the commit."""
         asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match)
         wanted = required(asked, "if_absent, if_present and if_match")
 
@@ -190,12 +190,12 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Stores many documents, each chunk one commit; a bad document is refused by itself, with its place.
+        """Store many documents, each chunk one commit; a bad document is refused by itself, with its place.
 
         ``parse`` reads texts by the types of their fields: rows of Python's ``csv.DictReader``. ``progress`` is called
         with the number of rows that are done. They expire as with :meth:`put`, a timedelta after their chunk's commit.
-        With ``unchanged_since`` a row is refused whose stored version is newer than that and differs. Raises
-        OutcomeUnknown where no answer came in time.
+        With ``unchanged_since`` a row is refused if its stored version is newer than that and differs. Raises
+        OutcomeUnknown if no answer came in time.
         """
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
@@ -218,7 +218,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
+        """Store documents in their JSON form (as :meth:`Document.to_json` gives them); otherwise as :meth:`bulk`."""
         load = self._bulk_load(whole_rows(mode), None, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
@@ -233,7 +233,8 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
+        """Store rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each); as
+        :meth:`bulk`."""
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         return await load.run(chunks_of_batches(iterable(batches, "batches")))
 
@@ -247,7 +248,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, changing the fields ``columns`` of documents that are there; all other fields stay.
+        """Change the fields ``columns`` of existing documents, as :meth:`bulk`; all other fields stay.
 
         Each of ``documents`` has these fields and no others, those of the primary key among them. One that is not there
         is refused (ConditionFailed). They go on to expire when they did, unless ``expires`` says something else.
@@ -270,9 +271,9 @@ class AsyncTable(ArrowReads[D]):
         unchanged_since: Timestamp | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Deletes the documents of many keys, each chunk one commit. A key that is not there counts as deleted.
+        """Delete the documents of many keys, each chunk one commit. A missing key counts as deleted.
 
-        Raises Unsupported where the key is of fields inside of records; :meth:`bulk_arrow` deletes those.
+        Raises Unsupported if the key is of fields inside of records; :meth:`bulk_arrow` deletes those.
         """
         names = await self._key_columns()
         if names != tuple(part.path for part in (await self.descriptor()).key):
@@ -292,7 +293,8 @@ class AsyncTable(ArrowReads[D]):
         return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
 
     async def _to_update(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Raises NotFound for one that the schema lacks, InvalidArgument where the key's are not among them."""
+        """Return the columns. Raises NotFound for one that the schema lacks, InvalidArgument without those of the
+        key."""
         names, of_key = tuple(texts(columns, "columns")), await self._key_columns()
         try:
             select_fields((await self.codec.schema())[1], names, self.full_name)
@@ -306,7 +308,7 @@ class AsyncTable(ArrowReads[D]):
         return names
 
     async def _key_columns(self) -> tuple[str, ...]:
-        """The fields of the document that the primary key is in."""
+        """Return the fields of the document that the primary key is in."""
         return tuple(dict.fromkeys(part.path.partition(".")[0] for part in (await self.descriptor()).key))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
@@ -322,14 +324,14 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """As :meth:`bulk`, from Arrow: a table, a record batch, or several; or a data frame of pandas or polars, and
-        anything else that gives an Arrow stream. Needs pyarrow and numpy.
+        """Store rows of Arrow, as :meth:`bulk`: a table, a record batch, or several; or a data frame of pandas or
+        polars, and any other source of an Arrow stream. Needs pyarrow and numpy.
 
-        A field without a column gets its default, and levels of a pandas index are columns where they have names. With
-        the mode "update" the fields ``columns`` of rows that are there are changed, and all others stay; with "delete"
-        the primary key's columns are looked at, and no others.
+        A field without a column gets its default, and levels of a pandas index are columns if they have names. With
+        the mode "update" the fields ``columns`` of existing rows are changed, and all others stay; with "delete"
+        only the primary key's columns are read.
 
-        Raises, before anything of that record batch is sent, NotFound for a column that the schema lacks,
+        Errors are raised before any row of their record batch is sent: NotFound for a column that the schema lacks,
         InvalidArgument for one that is missing or of another type, and InvalidDocument, with path and row, for a value
         that the schema does not admit. A table or a frame is sent in record batches of 20,000 rows.
         """
@@ -360,12 +362,12 @@ class AsyncTable(ArrowReads[D]):
     # --- messages --------------------------------------------------------------------------------------------
 
     async def document_to_proto(self, document: Any) -> common_pb2.Document:
-        """A document as a message. Raises InvalidDocument naming the field."""
+        """Return a document as a message. Raises InvalidDocument naming the field."""
         schema_id, body = await self.codec.encode(document)
         return common_pb2.Document(schema_id=schema_id, avro=body)
 
     async def changes_to_json(self, changes: Mapping[str, Any]) -> str:
-        """New values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
+        """Return new values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
         return json.dumps(await self.codec.changes_to_json(changes))
 
     async def _write(self, method: Any, request: Any) -> Any:
@@ -379,8 +381,8 @@ class AsyncTable(ArrowReads[D]):
             return await self._with_descriptor(attempt)
 
     async def _written(self, found: documents_pb2.FoundDocument | None) -> Any:
-        """What a write answered; None where it waits for a commit. To show it a schema may have to be asked for, and
-        that may fail."""
+        """Return the written document; None if the write waits for a commit. It may have to ask for a schema, and that
+        may fail."""
         if found is None:
             return None
         try:

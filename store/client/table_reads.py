@@ -1,4 +1,4 @@
-"""What is read of one table: documents by key, in ranges, as they change. :mod:`cortado.store.client.table` writes."""
+"""Reads of one table: documents by key, in ranges, as they change. :mod:`cortado.store.client.table` writes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TableReads(Generic[D]):
         return f"{type(self).__name__}({self.full_name!r})"
 
     async def descriptor(self) -> TableDescriptor:
-        """The table's key, subject and indexes, as this client last saw them. Raises NotFound."""
+        """Return the table's key, subject and indexes, as this client last saw them. Raises NotFound."""
         return await self._tables.known(self.full_name)
 
     @property
@@ -97,7 +97,7 @@ class TableReads(Generic[D]):
         )
 
     async def _as_of(self, at: At) -> Self:
-        """This table as it was then, where its name may have meant another one."""
+        """Return this table as it was then: its name may have meant another one."""
         tables = await self._tables.as_of(at, self.full_name)
         if tables is self._tables:
             return self
@@ -106,7 +106,7 @@ class TableReads(Generic[D]):
         return then
 
     async def _kept(self, at: At) -> Self:
-        """As :meth:`_as_of`; it stays this table for a scan's life, whatever becomes of the name meanwhile."""
+        """Return the table of :meth:`_as_of`, kept for a scan's life, even if the name changes meanwhile."""
         table = await self._as_of(at)
         kept = copy(table)
         kept._tables = table._tables.keeping(await table.descriptor())
@@ -116,7 +116,7 @@ class TableReads(Generic[D]):
         return (await self.descriptor()).subject
 
     async def _check_type(self) -> None:
-        """Once for each handle: a class that does not fit is no matter of what happens to be stored."""
+        """Check the class once for each handle: a misfit does not depend on the stored documents."""
         if not self._is_type_checked:
             await self.codec.check_type()
             self._is_type_checked = True
@@ -124,9 +124,9 @@ class TableReads(Generic[D]):
     # --- by key ----------------------------------------------------------------------------------------------
 
     async def get(self, key: KeyLike, *, at: At = None, validate: bool = False) -> Document[D] | None:
-        """The document of ``key``, or None.
+        """Return the document of ``key``, or None.
 
-        In a transaction ``validate`` makes it a conflict if that has changed at the commit, whatever the isolation.
+        In a transaction with ``validate`` a change of it before the commit is a conflict, under any isolation.
         """
         read_at = self._connection.read_at(at, validate=validate)
         table = await self._as_of(at)
@@ -140,9 +140,9 @@ class TableReads(Generic[D]):
         return await table._document(reply.found) if reply.HasField("found") else None
 
     async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
-        """The documents of ``keys``, in their order, None where there is none; all as of one timestamp.
+        """Return the documents of ``keys``, in their order, None for a missing one; all as of one timestamp.
 
-        However many and however large they are: they come in as many replies as that takes.
+        Their number and size are not bounded: they come in as many replies as needed.
         """
         table = await self._as_of(at)
         await table._check_type()
@@ -173,13 +173,13 @@ class TableReads(Generic[D]):
         upper: KeyLike = None,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[Document[D]]:
-        """Documents in key order, all as of one timestamp.
+        """Yield documents in key order, all as of one timestamp.
 
         ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
         trailing parts away. The options are those of :class:`ScanOptions`: ``prefix``, ``index``, ``filter``,
         ``columns``, ``limit``, ``reverse`` and ``at``. Closing the iterator stops the server's work.
 
-        Of a table with a document type no columns are to be chosen: there would be nothing to make instances of.
+        A table with a document type takes no ``columns``: parts of documents make no instances.
         """
         scan = Scan(lower, upper, **options, with_versions=True)
         return items(opened(lambda: self.open_scan(scan)))
@@ -192,12 +192,12 @@ class TableReads(Generic[D]):
         with_versions: bool = False,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[RowBatch]:
-        """As :meth:`scan`, but many rows at a time as raw Avro, each batch of one schema."""
+        """Yield many rows at a time as raw Avro, each batch of one schema; otherwise as :meth:`scan`."""
         scan = Scan(lower, upper, **options, with_versions=with_versions)
         return opened(lambda: self.open_batches(scan))
 
     async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
-        """The documents of a scan, many at a time, as they come."""
+        """Yield the documents of a scan, many at a time, as they come."""
         if scan.columns is not None and self._document_type is not None:
             problem = "must not be given where documents are instances of a class"
             raise InvalidArgument("columns", problem, self._document_type.__name__)
@@ -206,15 +206,16 @@ class TableReads(Generic[D]):
         return table._documents(await table.open_batches(scan))
 
     async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
-        """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
+        """Return the rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
         table = await self._as_of(scan.at)
         return each_batch(table._replies(await table._scan_request(scan)), is_empty=scan.is_empty)
 
     async def open_page(
         self, scan: Scan, token: bytes, *, rows_max: int, bytes_max: int
     ) -> tuple[list[Document[D]], bytes]:
-        """Up to ``rows_max`` documents of a scan, fewer where they have ``bytes_max`` bytes or more, and the token from
-        which the same scan goes on, as of the same timestamp; empty at the end. The first page has an empty token."""
+        """Return up to ``rows_max`` documents of a scan, fewer if they have ``bytes_max`` bytes or more, and the token
+        from which the same scan goes on, as of the same timestamp; empty at the end. The first page has an empty
+        token."""
         table = await self._as_of(scan.at)
         request = await table._scan_request(scan)
         request.page_token, request.page_size = token, rows_max
@@ -224,10 +225,11 @@ class TableReads(Generic[D]):
     async def open_sample(
         self, rows_max: int, within_s: float
     ) -> tuple[TableDescriptor, list[Document[D]], bool] | None:
-        """The table as it is now, its first documents, up to ``rows_max`` and as many as come in time, and whether more
-        may follow. Each call is waited for no longer than ``within_s`` seconds, and the rows together not much longer.
+        """Return the table as it is now, its first documents, up to ``rows_max`` and as many as come in time, and
+        whether more may follow. Each call is waited for no longer than ``within_s`` seconds, and the rows together not
+        much longer.
 
-        None in a transaction: what somebody only looks at should not begin it, and be among what it has read."""
+        None in a transaction: a mere look should not begin it, nor count as one of its reads."""
         if self._connection.commits:
             return None
         table = copy(self)
@@ -260,7 +262,7 @@ class TableReads(Generic[D]):
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> list[dict[str, Any]]:
-        """Works out ``aggregates`` at the server, such as "count(*) as n, sum(price) as total", for each group of rows
+        """Compute ``aggregates`` at the server, such as "count(*) as n, sum(price) as total", for each group of rows
         with equal values in ``group_by`` ("shop, address.city as city"); all as of one timestamp.
 
         One dict for each group, in the order of the groups; without ``group_by`` one in all. ``lower``, ``upper`` and
@@ -279,11 +281,11 @@ class TableReads(Generic[D]):
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> pa.Table:
-        """As :meth:`aggregate`, as an Arrow table. Needs pyarrow and numpy."""
+        """Compute :meth:`aggregate` as an Arrow table. Needs pyarrow and numpy."""
         return (await self.aggregate_groups(aggregates, lower, upper, group_by=group_by, **options)).arrow()
 
     async def count(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
-        """How many rows there are in a range, or which a filter is true of: ``count(*)`` of :meth:`aggregate`."""
+        """Count the rows of a range, or those that a filter is true of: ``count(*)`` of :meth:`aggregate`."""
         [row] = await self.aggregate("count(*) as rows", lower, upper, **options)
         rows: int = row["rows"]
         return rows
@@ -298,8 +300,8 @@ class TableReads(Generic[D]):
         groups_max: int = GROUPS_MAX,
         **options: Unpack[AggregateOptions],
     ) -> Groups:
-        """As :meth:`aggregate`, not finished yet: for whoever asks several ranges at once, at one ``at``, and merges
-        what comes of them (:meth:`Groups.merge`). Raises TooLarge where there are more groups than ``groups_max``."""
+        """Return unfinished groups of :meth:`aggregate`, for callers that ask several ranges at one ``at`` and merge
+        the results (:meth:`Groups.merge`). Raises TooLarge if there are more groups than ``groups_max``."""
         query = parse_aggregates(aggregates, group_by)
         groups = Groups(query, groups_max=whole(groups_max, "groups_max", 1, GROUPS_MAX_MOST))
         scan = Scan(lower, upper, **options)
@@ -332,13 +334,13 @@ class TableReads(Generic[D]):
         with_previous: bool = False,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[Key, Document[D]]:
-        """What changes in a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the
-        commits, which resumes by itself.
+        """Watch a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the commits,
+        which resumes by itself.
 
-        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
+        Changes come ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
         ``initial_state`` the documents as they are then come first. ``until`` ends it, or a state that is newer than
         that; otherwise it has no end.
-        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
+        ``with_previous`` adds the replaced document to each change. At least every ``resolved_ms`` there is an event.
         """
         return self._watch(
             (lower, upper, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
@@ -354,8 +356,8 @@ class TableReads(Generic[D]):
         until: At = None,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[Key, Document[D]]:
-        """As :meth:`watch`, without the changes: Resolved alone, when something has changed in the range, and at least
-        every ``resolved_ms``. For who reads the changes in :meth:`windows <window>`."""
+        """Watch without the changes: Resolved alone, when the range has changed, and at least every ``resolved_ms``.
+        Otherwise as :meth:`watch`. For callers that read the changes in :meth:`windows <window>`."""
         options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
         return self._watch((lower, upper, prefix), options)
 
@@ -366,7 +368,7 @@ class TableReads(Generic[D]):
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 
     def _watched(self, after: At) -> tuple[Callable[[], Awaitable[TableDescriptor]], AsyncDocumentCodec]:
-        """The table that a watch begins with, and how its documents are read."""
+        """Return the table that a watch begins with, and how its documents are read."""
         kept: list[TableDescriptor] = []
 
         async def began_with() -> TableDescriptor:
@@ -390,11 +392,11 @@ class TableReads(Generic[D]):
         bytes_max: int | None = None,
         parts: int = 1,
     ) -> ChangeWindow[Key]:
-        """Where the next changes of a range ``after`` a timestamp end, and up to ``parts`` ranges with about equally
-        many of them, each to be read by a :meth:`watch` up to there.
+        """Return the window of the next changes of a range ``after`` a timestamp: its end, and up to ``parts`` ranges
+        with about equally many changes. Read each by a :meth:`watch` up to the end.
 
-        They end with a whole commit: at ``until`` (by default the newest), or before the first commit with which there
-        were more changes than ``changes_max``, or more than ``bytes_max`` bytes of stored keys and documents. The node
+        It ends with a whole commit: at ``until`` (by default the newest), or before the first commit that would make
+        it more than ``changes_max`` changes, or than ``bytes_max`` bytes of stored keys and documents. The node
         counts no more than 65,536, or one commit. With the ``until`` that it returned, the same window comes again.
         Raises SnapshotTooOld, NotFound.
         """
@@ -407,7 +409,8 @@ class TableReads(Generic[D]):
     async def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
-        """Up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all at."""
+        """Return up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all
+        at."""
         key_parts = await (await self._as_of(at))._parts_of(None)
         request = documents_pb2.SplitRequest(
             table=self._name,
@@ -421,7 +424,7 @@ class TableReads(Generic[D]):
     # --- messages --------------------------------------------------------------------------------------------
 
     async def key(self, key: KeyLike) -> common_pb2.Key:
-        """A primary key as a message. Raises InvalidArgument naming the part."""
+        """Return a primary key as a message. Raises InvalidArgument naming the part."""
         return key_to_proto(key, await self._parts_of(None))
 
     async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
@@ -449,7 +452,7 @@ class TableReads(Generic[D]):
         return await self._connection.call(method, request, timeout_s=self._timeout_s)
 
     async def _with_descriptor(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
-        """Runs ``attempt``; once more where it was refused and the table turns out to have been made anew."""
+        """Run ``attempt``; once more if it was refused and the table turns out to have been made anew."""
         before = await self.descriptor()
         try:
             return await attempt()

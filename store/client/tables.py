@@ -41,14 +41,14 @@ class CheckProblem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found at ``ts``. A table is sound where ``problems`` is empty."""
+    """The result of a check at ``ts``. A table is sound if ``problems`` is empty."""
 
     rows_checked: int
     entries_checked: int
     problems: tuple[CheckProblem, ...]
     ts: Timestamp
     repaired: int = 0
-    """Entries that were put or deleted, where a repair was asked for."""
+    """Entries that were put or deleted, if a repair was asked for."""
     left: int = 0
     """Rows and entries that a repair could not put right."""
 
@@ -67,12 +67,12 @@ class AsyncTables:
         self._at = at
 
     async def create_database(self, name: str) -> None:
-        """Raises AlreadyExists."""
+        """Create a database. Raises AlreadyExists."""
         request = tables_pb2.CreateDatabaseRequest(database=check_database(name))
         await self._connection.write(self._stub.CreateDatabase, request, timeout_s=self._timeout_s)
 
     async def databases(self) -> list[str]:
-        """All databases, by name."""
+        """Return all databases, by name."""
         request = tables_pb2.ListDatabasesRequest()
         reply = await self._connection.call(self._stub.ListDatabases, request, timeout_s=self._timeout_s)
         return [*reply.databases]
@@ -86,7 +86,7 @@ class AsyncTables:
         retention_ms: int,
         ttl_ms: int,
     ) -> TableDescriptor:
-        """Makes a table whose documents follow ``subject`` (by default the table's full name).
+        """Create a table whose documents follow ``subject`` (by default the table's full name).
 
         ``key`` and the indexes' parts are field paths of the subject's newest schema, each perhaps followed by
         ``desc``. Raises NotFound for the database or the subject, AlreadyExists, InvalidArgument (a field).
@@ -110,7 +110,7 @@ class AsyncTables:
         return self._remember(reply.table)
 
     async def alter(self, full_name: str, retention_ms: int | None, ttl_ms: int | None) -> TableDescriptor:
-        """Raises NotFound, InvalidArgument, TooLarge."""
+        """Alter a table. Raises NotFound, InvalidArgument, TooLarge."""
         database, name = split_table_name(full_name)
         request = tables_pb2.AlterTableRequest(
             database=database,
@@ -121,10 +121,10 @@ class AsyncTables:
         reply = await self._connection.write(self._stub.AlterTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
-    # --- what goes away, and comes back ----------------------------------------------------------------------
+    # --- drops and undrops -----------------------------------------------------------------------------------
 
     async def drop(self, full_name: str) -> DropRecord:
-        """Raises NotFound."""
+        """Drop a table. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = tables_pb2.DropTableRequest(database=database, name=name)
         reply = await self._connection.write(self._stub.DropTable, request, timeout_s=self._timeout_s)
@@ -132,7 +132,7 @@ class AsyncTables:
         return record_from_proto(reply.dropped)
 
     async def truncate(self, full_name: str) -> DropRecord:
-        """Raises NotFound."""
+        """Truncate a table. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = tables_pb2.TruncateTableRequest(database=database, name=name)
         reply = await self._connection.write(self._stub.TruncateTable, request, timeout_s=self._timeout_s)
@@ -140,7 +140,7 @@ class AsyncTables:
         return record_from_proto(reply.dropped)
 
     async def rename(self, full_name: str, new_name: str, replaces: TableDescriptor | None) -> TableDescriptor:
-        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        """Rename a table. Raises NotFound, AlreadyExists, InvalidArgument."""
         database, name = split_table_name(full_name)
         if not isinstance(replaces, TableDescriptor | None):
             raise InvalidArgument("replaces", "must be a table as describe gives it", type(replaces).__name__)
@@ -155,7 +155,7 @@ class AsyncTables:
         return self._remember(reply.table)
 
     async def undrop(self, full_name: str, as_name: str | None, number: int | None) -> TableDescriptor:
-        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        """Undrop a table. Raises NotFound, AlreadyExists, InvalidArgument."""
         database, name = split_table_name(full_name)
         request = tables_pb2.UndropTableRequest(
             database=database,
@@ -167,7 +167,7 @@ class AsyncTables:
         return self._remember(reply.table)
 
     async def drop_database(self, name: str, *, cascade: bool) -> DroppedDatabase:
-        """Raises NotFound, InvalidArgument, TooLarge."""
+        """Drop a database. Raises NotFound, InvalidArgument, TooLarge."""
         request = tables_pb2.DropDatabaseRequest(database=check_database(name), cascade=flag(cascade, "cascade"))
         reply = await self._connection.write(self._stub.DropDatabase, request, timeout_s=self._timeout_s)
         for each in reply.tables:
@@ -175,7 +175,7 @@ class AsyncTables:
         return DroppedDatabase(record_from_proto(reply.dropped), tuple(reply.tables))
 
     async def undrop_database(self, name: str, as_name: str | None, number: int | None) -> UndroppedDatabase:
-        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        """Undrop a database. Raises NotFound, AlreadyExists, InvalidArgument."""
         request = tables_pb2.UndropDatabaseRequest(
             database=check_database(name),
             as_name="" if as_name is None else check_database(as_name, "as_name"),
@@ -185,7 +185,7 @@ class AsyncTables:
         return UndroppedDatabase(reply.database, tuple(reply.tables), tuple(reply.cleared))
 
     async def dropped(self) -> list[DropRecord]:
-        """All that was dropped and is not cleared yet."""
+        """Return all drops that are not cleared yet."""
         found: list[DropRecord] = []
         request = tables_pb2.ListDroppedRequest()
         while True:
@@ -198,7 +198,7 @@ class AsyncTables:
     # --- what there is ---------------------------------------------------------------------------------------
 
     async def list(self, database: str | None) -> list[TableDescriptor]:
-        """The tables of one database, or of all. Raises NotFound."""
+        """Return the tables of one database, or of all. Raises NotFound."""
         found: list[TableDescriptor] = []
         request = tables_pb2.ListTablesRequest(database="" if database is None else check_database(database))
         while True:
@@ -209,7 +209,7 @@ class AsyncTables:
             request.page_token = reply.next_page_token
 
     async def describe(self, full_name: str) -> TableDescriptor:
-        """The table as it is. Raises NotFound."""
+        """Return the table as it is. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = tables_pb2.DescribeTableRequest(database=database, name=name, at=self._at)
         try:
@@ -220,8 +220,8 @@ class AsyncTables:
         return self._remember(reply.table)
 
     async def no_index(self, table: TableDescriptor, index: str) -> CortadoError:
-        """Why ``table`` has none of that name: it was begun later than what is read here, or never."""
-        # A time that names none is now, in a view too.
+        """Return the error about an index missing in ``table``: it was begun after the time of the reads, or never."""
+        # A read time without a value is now, in a view too.
         now = AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=common_pb2.ReadAt())
         with suppress(NotFound):
             found = await now.describe(table.full_name)
@@ -233,7 +233,7 @@ class AsyncTables:
         return NotFound("index", f"{index} of table {table.full_name}")
 
     async def create_index(self, full_name: str, index: Index) -> tuple[IndexDescriptor, int]:
-        """Begins it; the number of the job that builds it. Raises NotFound, AlreadyExists, InvalidArgument."""
+        """Begin an index; return it and its job's number. Raises NotFound, AlreadyExists, InvalidArgument."""
         database, name = split_table_name(full_name)
         [given] = _indexes([index])
         request = tables_pb2.CreateIndexRequest(
@@ -247,7 +247,7 @@ class AsyncTables:
         return started, reply.job_id
 
     async def built(self, full_name: str, started: IndexDescriptor) -> IndexDescriptor:
-        """The index whose job has ended. Raises IndexNotReady where it failed, NotFound where it is gone."""
+        """Return the index after its job's end. Raises IndexNotReady if the job failed, NotFound if it is gone."""
         found = (await self.describe(full_name)).index(started.name)
         if found is None or found.index_id != started.index_id:
             raise NotFound("index", f"{started.name} of table {full_name}: it was dropped")
@@ -255,17 +255,18 @@ class AsyncTables:
         return found
 
     async def drop_index(self, full_name: str, index: str) -> None:
-        """Raises NotFound."""
+        """Drop an index. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = tables_pb2.DropIndexRequest(database=database, table=name, index=check_index(index))
         self._remember((await self._connection.write(self._stub.DropIndex, request, timeout_s=self._timeout_s)).table)
 
     async def known(self, full_name: str) -> TableDescriptor:
-        """The table as this client last saw it; described where it has not. Raises NotFound."""
+        """Return the table as this client last saw it; described if it has not. Raises NotFound."""
         return self._cache.get(full_name) or await self.describe(full_name)
 
     async def as_of(self, at: At, full_name: str) -> AsyncTables:
-        """These calls, or such as describe tables as they were then, where the name may have meant another table."""
+        """Return these calls, or calls that describe tables as they were then, if the name may have meant another
+        table."""
         then = at_to_proto(at)
         kind = None if then is None else then.WhichOneof("kind")
         if then is None or kind not in ("timestamp", "wall_ms"):
@@ -280,30 +281,30 @@ class AsyncTables:
         return AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=then)
 
     def within(self, timeout_s: float) -> AsyncTables:
-        """These calls, each of which takes no longer than that."""
+        """Return these calls, each taking no longer than that."""
         return AsyncTables(self._connection, self._cache, timeout_s=min(timeout_s, self._timeout_s), at=self._at)
 
     def keeping(self, table: TableDescriptor) -> AsyncTables:
-        """These calls, but that they know ``table``, and forget it for nobody else."""
+        """Return these calls with a cache of their own that knows ``table``; other callers' caches stay as they are."""
         cache = TableCache()
         cache.put(table)
         return AsyncTables(self._connection, cache, timeout_s=self._timeout_s, at=self._at)
 
     async def described_at(self, after: At, full_name: str) -> TableDescriptor:
-        """The table that the name meant then, or if it meant none, means now. Raises NotFound."""
+        """Return the table that the name meant then, or if it meant none, means now. Raises NotFound."""
         tables = await self.as_of(after, full_name)
         with suppress(NotFound):
             return await tables.known(full_name)
         return await self.describe(full_name)
 
     def forget(self, full_name: str) -> None:
-        """Something shows that the table is not what this client last saw."""
+        """Forget the table: there is a sign that it has changed since this client last saw it."""
         self._cache.forget(full_name)
 
     async def check(
         self, full_name: str, at: At, progress: Callable[[int, int], None] | None, repair: bool = False
     ) -> CheckReport:
-        """Proves that every index holds what the rows say, and nothing else. ``progress`` is told rows and entries."""
+        """Prove that every index matches the rows exactly. ``progress`` is told rows and entries."""
         database, name = split_table_name(full_name)
         request = tables_pb2.CheckTableRequest(
             database=database, name=name, at=at_to_proto(at), repair=flag(repair, "repair")
@@ -335,7 +336,7 @@ class AsyncTables:
 
 
 def parse_part(text: str, field: str) -> tuple[str, bool]:
-    """Path and direction of ``path``, ``path asc`` or ``path desc``. Raises InvalidArgument naming ``field``."""
+    """Return path and direction of ``path``, ``path asc`` or ``path desc``. Raises InvalidArgument naming ``field``."""
     words = text.split() if isinstance(text, str) else []
     match words:
         case [path] | [path, "asc"]:
@@ -346,7 +347,7 @@ def parse_part(text: str, field: str) -> tuple[str, bool]:
 
 
 def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
-    """A table's description as a value."""
+    """Return a table's description as a value."""
     return TableDescriptor(
         table_id=table.table_id,
         database=table.database,

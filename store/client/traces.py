@@ -1,6 +1,6 @@
-"""The trace that an application is in, where it uses OpenTelemetry: calls take it along, and a server goes on in it.
+"""The application's current trace, if it uses OpenTelemetry: calls take it along, and a server goes on in it.
 
-OpenTelemetry is looked up, never imported: who does not use it pays for a look into a dictionary.
+OpenTelemetry is looked up, never imported: without it a call pays for one look into a dictionary.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ HEADER: Final = "traceparent"
 
 
 def traceparent() -> str:
-    """The current span as W3C's Trace Context writes it; empty where there is none."""
+    """Return the current span as W3C's Trace Context writes it; empty outside of a span."""
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return ""
@@ -23,6 +23,6 @@ def traceparent() -> str:
 
 
 def trace_metadata() -> tuple[tuple[str, str], ...] | None:
-    """The same, as what a gRPC call of its own carries beside its request."""
+    """Return the same as the metadata of a gRPC call of its own."""
     current = traceparent()
     return ((HEADER, current),) if current else None

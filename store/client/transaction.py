@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Isolation: TypeAlias = Literal["snapshot", "serializable"]
 
 _COMMIT_SHARE: Final = 0.75
-"""Of a commit's time is for the commit itself. The rest is for asking what became of it."""
+"""The commit's share of its time. The rest is for asking about its outcome."""
 _SETTLE_S_MIN: Final = 0.05
 
 
 @public_face
 class AsyncTransaction:
-    """Reads one state, keeps what it writes, and commits at the end of its ``async with`` block, unless that ends by an
-    exception::
+    """Reads one state, keeps its writes, and commits them at the end of its ``async with`` block, unless an exception
+    ends the block::
 
         async with client.transaction() as txn:
             items = txn.table("shop.items")
@@ -39,13 +39,13 @@ class AsyncTransaction:
         print(txn.etag)
 
     Its handles are those of the client, and do the same with these differences. All reads are as of one timestamp, that
-    of the first one, and see what the transaction has written. Writes are checked as far as that needs no server, and
+    of the first one, and see the transaction's own writes. Writes are checked as far as that needs no server, and
     kept; they return None. Deleting ranges, bulk loads, watches and other times to read at are Unsupported.
 
-    Under "snapshot" isolation it conflicts with whoever has written since what it writes, and since it read what it
-    reads with ``validate=True``. Under "serializable" everything that it reads counts, as if one ran after the other.
-    Transactions that write nothing send nothing, and conflict with nobody. It is for one thread or task at a time.
-    Several may be open at once; each is one of its own.
+    Under "snapshot" isolation it conflicts with writes of others, since its reads, to keys that it writes, or reads
+    with ``validate=True``. Under "serializable" every read counts, as if transactions ran one after the other.
+    Transactions that write nothing send nothing, and never conflict. It is for one thread or task at a time. Several
+    may be open at once; each is one of its own.
     """
 
     def __init__(self, client: AsyncClient, connection: Connection, view: TransactionView, *, timeout_s: float) -> None:
@@ -60,20 +60,20 @@ class AsyncTransaction:
 
     @property
     def timestamp(self) -> Timestamp | None:
-        """When it was committed; None before, and where it wrote nothing."""
+        """When it was committed; None before, and if it wrote nothing."""
         return self._timestamp
 
     @property
     def etag(self) -> str:
-        """The etag of everything that it wrote, once committed; empty before, and where it wrote nothing."""
+        """The etag of everything that it wrote, once committed; empty before, and if it wrote nothing."""
         return "" if self._timestamp is None else str(self._timestamp)
 
     @property
     def sums(self) -> list[int]:
-        """What each add came to, in their order, once committed."""
+        """The sum after each add, in their order, once committed."""
         return [*self._sums]
 
-    # --- what it reads and writes --------------------------------------------------------------------------------
+    # --- reads and writes ----------------------------------------------------------------------------------------
 
     @overload
     def table(self, full_name: str, *, schema_version: int | None = None) -> AsyncTable: ...
@@ -84,22 +84,22 @@ class AsyncTransaction:
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
-        """A handle of ``database.table`` in this transaction; as :meth:`AsyncClient.table`."""
+        """Return a handle of ``database.table`` in this transaction; as :meth:`AsyncClient.table`."""
         return self._client.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 
     def kv(self, namespace: str) -> AsyncKeyValue:
-        """A handle of a namespace in this transaction; as :meth:`AsyncClient.kv`."""
+        """Return a handle of a namespace in this transaction; as :meth:`AsyncClient.kv`."""
         return self._client.kv(namespace)
 
     # --- how it ends ---------------------------------------------------------------------------------------------
 
     async def commit(self) -> str:
-        """Writes everything durably and at once; returns the etag, or "" where nothing was written and so nothing sent.
+        """Write everything durably and at once; return the etag, or "" if nothing was written and so nothing sent.
 
-        Raises WriteConflict where others were faster: begin again, with :meth:`AsyncClient.run` for example. Raises
-        what an operation was refused with: ConditionFailed, UniqueViolation, OutOfBounds, NotFound. An outcome that got
-        lost is asked for, within the same timeout. So it is known: it happened, or TransactionAborted says that it
-        never will. OutcomeUnknown remains where nobody can be reached for that either.
+        Raises WriteConflict if others were faster: begin again, with :meth:`AsyncClient.run` for example. Raises the
+        refusal of an operation: ConditionFailed, UniqueViolation, OutOfBounds, NotFound. If the outcome got lost, it
+        is asked for, within the same timeout. So it is known: the commit happened, or TransactionAborted says that it
+        never will. OutcomeUnknown remains if no node can be reached for that either.
 
         However it ends, the transaction is over.
         """
@@ -115,7 +115,7 @@ class AsyncTransaction:
         return self.etag
 
     async def rollback(self) -> None:
-        """Forgets what it has written. Nothing of it was sent, so nothing needs to be undone."""
+        """Forget its writes. None of them was sent, so nothing needs to be undone."""
         with self._view.alone():
             self._view.end("it was rolled back")
 
@@ -134,7 +134,7 @@ class AsyncTransaction:
         if kind is None:
             await self.commit()
         else:
-            # Also where another thread uses it just now: its use fails, and the exception is what its caller must see.
+            # Also while another thread uses it: that use fails, and the caller must see the exception.
             self._view.end("it was rolled back")
 
     async def _sent(self, request: transactions_pb2.CommitRequest) -> transactions_pb2.CommitResponse:

@@ -53,7 +53,7 @@ class _Run:
     def __init__(self) -> None:
         self.is_in = False
         self.let_in: Signal | None = None
-        """Given once it may go on; None where it never had to wait."""
+        """Given once it may go on; None if it never had to wait."""
 
 
 class Pace:
@@ -68,7 +68,7 @@ class Pace:
         self._line: deque[_Run] = deque()
 
     def begin(self) -> _Run:
-        """A new run, in where there is room."""
+        """Begin a new run; let it in if there is room."""
         run = _Run()
         with self._lock:
             if self._line or self._in + 1 > self._room:
@@ -79,7 +79,7 @@ class Pace:
         return run
 
     def end(self, run: _Run, *, committed: bool) -> None:
-        """Makes room for the next one."""
+        """Make room for the next run."""
         with self._lock:
             if committed:
                 self._budget = min(self._budget + BUDGET_OF_A_COMMIT, BUDGET_MAX)
@@ -91,7 +91,7 @@ class Pace:
             self._let_in()
 
     def conflict(self, run: _Run) -> None:
-        """Pays for the retry of ``run``, or narrows the room and, if too many are in, puts ``run`` in line."""
+        """Pay for the retry of ``run``, or narrow the room and, if too many are in, put ``run`` in line."""
         with self._lock:
             if self._budget >= 1:
                 self._budget -= 1
@@ -166,8 +166,8 @@ async def _once(begin: Callable[[], AsyncTransaction], fn: Callable[[AsyncTransa
 
 
 def pause_s(count: int, left_s: float, chance: float) -> float:
-    """Seconds to wait after so many attempts, with ``left_s`` before the last one; ``chance`` is from 0 to 1.
+    """Return the seconds to wait after ``count`` attempts, ``left_s`` before the last; ``chance`` is from 0 to 1.
 
-    Pauses get shorter again as the time runs out. New runs, whose pauses are short, would else overtake the oldest.
+    Pauses get shorter again as the time runs out. Otherwise new runs, with short pauses, would overtake the oldest.
     """
     return min(PAUSE_MAX_S, PAUSE_FIRST_S * 2.0 ** min(count - 1, 20), PAUSE_OF_LEFT * left_s) * chance

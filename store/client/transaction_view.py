@@ -1,16 +1,16 @@
-"""What a transaction has read and written so far: the view that its tables and namespaces read and write through.
+"""A transaction's reads and writes so far: the view that its tables and namespaces read and write through.
 
 ::
 
     the first read ............ linearizable; its timestamp is the start of the transaction
-    every other read .......... at the start, with what the transaction has written there (ReadAt.own_writes)
-    where it must not change .. with a footprint (ReadAt.footprint), which is kept for the commit
+    every other read .......... at the start, with the transaction's own writes there (ReadAt.own_writes)
+    a validated read .......... with a footprint (ReadAt.footprint), which is kept for the commit
     a write ................... is kept, in its order
 
-The server works out what own writes make of a state, with the code that commits them; so a scan by an index or with a
+The server applies own writes to a state with the code that commits them; so a scan by an index or with a
 filter sees them as well as a get does. Nothing is sent that would begin a transaction, or end one that wrote nothing.
 
-One caller at a time uses it: what a second one would read or write in between has no order in a transaction. A scan
+One caller at a time uses it: a second one's reads and writes in between would have no order in a transaction. A scan
 counts only while its next rows are waited for, so rows may be changed while they are gone through.
 """
 
@@ -31,7 +31,7 @@ from cortado.store.client.views import is_continued, nothing_more
 OPERATIONS_MAX: Final = 10_000
 """As many as a server commits at once."""
 BYTES_MAX: Final = 8 << 20
-"""Of operations and footprints: a commit is one message, and no server takes a larger one."""
+"""Bytes of operations and footprints: a commit is one message, and no server takes a larger one."""
 
 _ISOLATIONS: Final = {
     "snapshot": transactions_pb2.ISOLATION_SNAPSHOT,
@@ -132,16 +132,16 @@ class TransactionView:
         return not self._alone.ended
 
     def end(self, how: str) -> None:
-        """From now on every use is refused, since ``how``, such as "it was committed"."""
+        """Refuse every use from now on, since ``how``, such as "it was committed"."""
         self._alone.ended = how
         self._operations, self._own, self._footprints = [], {}, {}
 
     def alone(self) -> AbstractContextManager[None]:
-        """Around each use. Raises Unsupported where the transaction has ended, or somebody else uses it just now."""
+        """Guard each use. Raises Unsupported if the transaction has ended, or another caller uses it just now."""
         return self._alone
 
     def commit_request(self) -> transactions_pb2.CommitRequest | None:
-        """What to send, None where nothing was written. Raises TooLarge where it has read more than is validated."""
+        """Return the commit, None if nothing was written. Raises TooLarge if it has read more than is validated."""
         if self._unfit is not None:
             raise self._unfit
         if not self._operations:
@@ -153,11 +153,11 @@ class TransactionView:
     # --- as a view of a connection -------------------------------------------------------------------------------
 
     def refusal(self, doing: str) -> Unsupported:
-        """Why ``doing`` is not done here."""
+        """Return why ``doing`` is not done here."""
         return Unsupported(f"{doing} in a transaction", "use the client that it was begun with")
 
     def write(self, method: Method, request: Any, /) -> Any:
-        """Keeps it. Raises Unsupported for what is no write of documents or pairs, TooLarge."""
+        """Keep a write. Raises Unsupported for requests other than writes of documents or pairs, TooLarge."""
         operations = operations_of(method.name, request)
         if operations is None:
             raise self.refusal(method.name.removeprefix("cortado.v1."))
@@ -166,7 +166,7 @@ class TransactionView:
         return _Kept
 
     def staging(self) -> documents_pb2.Staging:
-        """Raises Unsupported: bulk loads are for large transactions."""
+        """Raise Unsupported: bulk loads are for large transactions."""
         raise self.refusal("writing")
 
     def reading(self, request: Any, *, is_begun: bool = False) -> AbstractAsyncContextManager[Callable[[Any], None]]:
@@ -174,9 +174,9 @@ class TransactionView:
         return _Reading(self, self._alone, request, is_begun)
 
     def begin_reading(self, request: Any, is_begun: bool) -> Callable[[Any], None]:
-        """Tells ``request`` when to read; what it returns is called with the reply. Raises Unsupported."""
+        """Set the read time of ``request``; return a function to call with the reply. Raises Unsupported."""
         if request.DESCRIPTOR.name == "DescribeTableRequest":
-            # What the rows are like that are read at the start. It rests on nothing, and begins nothing.
+            # The shape of the rows that are read at the start. It rests on nothing, and begins nothing.
             if self._start is not None and not request.HasField("at"):
                 request.at.timestamp.CopyFrom(self._start)
             return nothing_more
@@ -185,7 +185,7 @@ class TransactionView:
         has_footprint = request.at.footprint
         return lambda reply: self._observe(reply, has_footprint)
 
-    # --- what is kept --------------------------------------------------------------------------------------------
+    # --- keeping -------------------------------------------------------------------------------------------------
 
     def _turn(self, request: Any) -> None:
         name = request.DESCRIPTOR.name
@@ -202,7 +202,7 @@ class TransactionView:
             at.own_writes.extend(self._own_of(scope_of(request)))
 
     def _own_of(self, scope: Scope) -> Sequence[common_pb2.Operation]:
-        """What was written there. It is sorted out when a read asks for it: most transactions read before they
+        """Return the writes there. They are sorted when a read asks for them: most transactions read before they
         write."""
         for each in self._operations[self._sorted :]:
             kind = str(each.WhichOneof("operation"))
@@ -219,7 +219,7 @@ class TransactionView:
             try:
                 self._grow(len(reply.footprint))
             except TooLarge as unfit:
-                # It could not be committed as what it is, also if its caller goes on.
+                # It can never be committed whole, even if its caller goes on.
                 self._unfit = unfit
                 self._footprints = {}
                 raise

@@ -47,7 +47,7 @@ KeyLike: TypeAlias = Part | Sequence[Part]
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Read at any member, a state that contains everything that was acknowledged ``ms`` milliseconds ago or earlier."""
+    """Read at any member, from a state that contains all writes acknowledged ``ms`` milliseconds ago or earlier."""
 
     ms: int
 
@@ -57,11 +57,10 @@ At: TypeAlias = Timestamp | datetime | str | Stale | None
 for the newest."""
 
 Expires: TypeAlias = timedelta | datetime | Literal["never"] | None
-"""When something expires: so long after it was written, at a wall time with a zone, never; or None for what holds where
-nothing is said."""
+"""When something expires: a time after it was written, at a wall time with a zone, never; or None for the default."""
 
 Times: TypeAlias = Literal["exact", "truncate"]
-"""What becomes of a time that is finer than its field keeps: it is refused, or truncated towards the past."""
+"""Treatment of a time that is finer than its field keeps: it is refused, or truncated towards the past."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
@@ -86,7 +85,7 @@ _WANTED: Final = {
 
 
 def expiry_to_proto(expires: Expires, field: str = "expires") -> common_pb2.Expiry | None:
-    """None where nothing is said. Raises InvalidArgument."""
+    """Return an expiry as a message, None for None. Raises InvalidArgument."""
     match expires:
         case None:
             return None
@@ -110,7 +109,7 @@ def expiry_to_proto(expires: Expires, field: str = "expires") -> common_pb2.Expi
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPart(KeyPart):
-    """A part of a key whose timestamps are truncated to whole units."""
+    """A part of a key with timestamps truncated to whole units."""
 
     unit_micros: int = 1
 
@@ -120,7 +119,7 @@ class TruncatedPart(KeyPart):
 
 
 def key_to_proto(key: KeyLike, parts: Sequence[KeyPart], *, what: str = "key", prefix: bool = False) -> common_pb2.Key:
-    """``key`` as a message. Raises InvalidArgument where a part is missing, too many, or of another type.
+    """Return ``key`` as a message. Raises InvalidArgument if a part is missing, too many, or of another type.
 
     With ``prefix``, trailing parts may be missing. ``what`` names the key in errors.
     """
@@ -133,14 +132,14 @@ def key_to_proto(key: KeyLike, parts: Sequence[KeyPart], *, what: str = "key", p
 
 
 def parts_of(key: KeyLike) -> tuple[Part, ...]:
-    """The parts of ``key``; a single value is a key of one part."""
+    """Return the parts of ``key``; a single value is a key of one part."""
     if isinstance(key, list | tuple):
         return tuple(key)
     return (key,)  # type: ignore[return-value]
 
 
 def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.Value:
-    """One part as a message. Raises InvalidArgument naming ``what.path``."""
+    """Return one part as a message. Raises InvalidArgument naming ``what.path``."""
     if value is None:
         return common_pb2.Value(null=common_pb2.NULL_VALUE)
     field = f"{what}.{part.path}"
@@ -173,12 +172,13 @@ def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.V
 
 
 def key_from_proto(key: common_pb2.Key) -> Key:
-    """The parts as Python values."""
+    """Return the parts as Python values."""
     return tuple(part_from_proto(part) for part in key.parts)
 
 
 def part_from_proto(value: common_pb2.Value) -> Part:
-    """One part as a Python value. A timestamp outside of Python's years 1 to 9999 stays an int of microseconds."""
+    """Return one part as a Python value. A timestamp outside of Python's years 1 to 9999 stays an int of
+    microseconds."""
     match value.WhichOneof("kind"):
         case "timestamp_micros":
             return datetime_of(value.timestamp_micros)
@@ -198,7 +198,7 @@ def part_from_proto(value: common_pb2.Value) -> Part:
 def range_to_proto(
     lower: KeyLike, upper: KeyLike, prefix: KeyLike, parts: Sequence[KeyPart]
 ) -> common_pb2.KeyRange | None:
-    """A range of keys as a message, None for all. Raises InvalidArgument for a prefix beside a bound."""
+    """Return a range of keys as a message, None for all. Raises InvalidArgument for a prefix beside a bound."""
     if prefix is not None:
         if lower is not None or upper is not None:
             raise InvalidArgument("prefix", "must not be given together with lower or upper")
@@ -215,14 +215,14 @@ def range_to_proto(
 
 
 def micros_of(moment: datetime, field: str) -> int:
-    """Microseconds since 1970 in UTC. Raises InvalidArgument for a moment without a time zone."""
+    """Return microseconds since 1970 in UTC. Raises InvalidArgument for a moment without a time zone."""
     if moment.tzinfo is None:
         raise InvalidArgument(field, "must have a time zone, such as tzinfo=UTC", moment.isoformat())
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def datetime_of(micros: int) -> datetime | int:
-    """The moment in UTC, or ``micros`` itself where Python has no such year."""
+    """Return the moment in UTC, or ``micros`` itself if Python has no such year."""
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
@@ -230,17 +230,17 @@ def datetime_of(micros: int) -> datetime | int:
 
 
 def timestamp_of(message: common_pb2.Timestamp) -> Timestamp:
-    """The value of a protobuf timestamp."""
+    """Return the value of a protobuf timestamp."""
     return Timestamp(message.epoch, message.wall_ms, message.logical)
 
 
 def timestamp_to_proto(ts: Timestamp) -> common_pb2.Timestamp:
-    """A timestamp as a message."""
+    """Return a timestamp as a message."""
     return common_pb2.Timestamp(epoch=ts.epoch, wall_ms=ts.wall_ms, logical=ts.logical)
 
 
 def at_to_proto(at: At, field: str = "at") -> common_pb2.ReadAt | None:
-    """When to read, as a message; None for the newest. Raises InvalidArgument naming ``field``."""
+    """Return the time to read at, as a message; None for the newest. Raises InvalidArgument naming ``field``."""
     if isinstance(at, str):
         at = parse_at(at, field)
     match at:
@@ -257,7 +257,7 @@ def at_to_proto(at: At, field: str = "at") -> common_pb2.ReadAt | None:
 
 
 def parse_at(when: str, field: str = "at") -> Timestamp | datetime:
-    """A timestamp (``0.1763643600000.2``), or a wall time (``2025-11-20T13:00:00Z``). Raises InvalidArgument."""
+    """Return a timestamp (``0.1763643600000.2``), or a wall time (``2025-11-20T13:00:00Z``). Raises InvalidArgument."""
     try:
         return parse_time(when)
     except InvalidArgument as error:
@@ -268,7 +268,7 @@ def parse_at(when: str, field: str = "at") -> Timestamp | datetime:
 
 
 def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
-    """The condition that the live version has the etag ``if_match``."""
+    """Return the condition that the live version has the etag ``if_match``."""
     return None if if_match is None else common_pb2.Condition(etag=text(if_match, "if_match"))
 
 

@@ -1,4 +1,4 @@
-"""What a connection reads at, and what becomes of its writes, where that is not "the newest" and "at once".
+"""A connection's time of reads, and its treatment of writes, if not "the newest" and "at once".
 
 ::
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """How a connection reads and writes. What is no read at a time is not its matter: schemas, members.
+    """How a connection reads and writes. Calls that read at no time, of schemas and members, do not pass through it.
 
     ``commits``: its reads are followed by a commit, which may validate them.
     """
@@ -39,25 +39,25 @@ class View(Protocol):
     def commits(self) -> bool: ...
 
     def refusal(self, doing: str) -> Unsupported:
-        """Why ``doing`` is not done here."""
+        """Return why ``doing`` is not done here."""
         ...
 
     def write(self, method: Method, request: Any, /) -> Any:
-        """The reply to a write, or None until there is one. Raises Unsupported."""
+        """Return the reply to a write, or None until there is one. Raises Unsupported."""
         ...
 
     def staging(self) -> documents_pb2.Staging:
-        """What of a large transaction the rows of bulk loads are staged for. Raises Unsupported."""
+        """Return the large transaction's staging for the rows of bulk loads. Raises Unsupported."""
         ...
 
     def reading(self, request: Any, *, is_begun: bool = False) -> AbstractAsyncContextManager[Callable[[Any], None]]:
-        """Around each wait for a reply to ``request``, which is told when to read unless its reading ``is_begun``; what
-        it gives is called with the reply. Raises Unsupported."""
+        """Wrap each wait for a reply to ``request``, and set its read time unless its reading ``is_begun``; gives a
+        function to call with the reply. Raises Unsupported."""
         ...
 
 
 async def read_through(view: View, base: Connection, method: Method, request: Any, timeout_s: float) -> Any:
-    """As :meth:`Connection.call`."""
+    """Make a :meth:`Connection.call` through ``view``."""
     async with view.reading(request) as observe:
         reply = await base.call(method, request, timeout_s=timeout_s)
         observe(reply)
@@ -67,7 +67,7 @@ async def read_through(view: View, base: Connection, method: Method, request: An
 async def replies_through(
     view: View, base: Connection, method: Method, request: Any, timeout_s: float
 ) -> AsyncGenerator[Any, None]:
-    """As :meth:`Connection.replies`."""
+    """Yield :meth:`Connection.replies` through ``view``."""
     is_begun = False
     async with aclosing(base.replies(method, request, timeout_s=timeout_s)) as replies:
         while True:
@@ -92,11 +92,11 @@ class Past:
         return Unsupported(f"{doing} through a view of the past", "use the client that it was made of")
 
     def write(self, _method: Method, _request: Any, /) -> Any:
-        """Raises Unsupported."""
+        """Raise Unsupported."""
         raise self.refusal("writing")
 
     def staging(self) -> documents_pb2.Staging:
-        """Raises Unsupported."""
+        """Raise Unsupported."""
         raise self.refusal("writing")
 
     @asynccontextmanager
@@ -143,4 +143,4 @@ def _turn(request: Any, at: common_pb2.ReadAt) -> None:
 
 
 def nothing_more(reply: Any) -> None:
-    """A later read tells nothing new."""
+    """Do nothing: a later read tells nothing new."""

@@ -1,4 +1,4 @@
-"""Watches: what changes in a range, from a timestamp on, in the order of the commits, for as long as somebody looks.
+"""Watches: the changes in a range, from a timestamp on, in the order of the commits, until the watch is closed.
 
 ::
 
@@ -9,8 +9,8 @@
             case Deleted(key, ts): ...
             case Resolved(ts): ...          # everything up to ts was given out: store ts, to begin after it next time
 
-A watch resumes by itself: when its stream breaks, or its node stops or loses touch with the leader, it goes on at
-another one from the last timestamp that it has everything up to. Above that, changes come again, in the same order, so
+A watch resumes by itself when its stream breaks, or its node stops or loses touch with the leader. It goes on at
+another node from the last timestamp up to which it is complete. Above that, changes come again, in the same order, so
 those that were given out already are counted off: each is given out once, and none is left out. That order is the same
 at every node, by timestamp and then by key.
 """
@@ -43,13 +43,13 @@ V = TypeVar("V")
 
 RESOLVED_MS_MAX: Final = 60_000
 _SILENCE_S: Final = 10.0
-"""A stream that says nothing for so long after the interval at which it should is given up. A node with thousands of
+"""How long after its due interval a silent stream is given up. A node with thousands of
 watches that have nothing to say lets each say so every 8 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[K, V]):
-    """``key`` has ``value`` since the commit at ``ts``. ``previous`` is what it replaced, where that was asked for. It
+    """``key`` has ``value`` since the commit at ``ts``. ``previous`` is the replaced value, if that was asked for. It
     expires at the wall time ``expires_ms``, in milliseconds since 1970, 0 for never; no event follows then."""
 
     key: K
@@ -118,21 +118,21 @@ class WatchOptions:
 
 
 def moment(at: At) -> At:
-    """``at``, parsed where it is a text."""
+    """Return ``at``, parsed if it is a text."""
     return parse_at(at) if isinstance(at, str) else at
 
 
 class Source(Protocol[K, V]):
-    """What is watched: a range of a namespace, or of a table."""
+    """The subject of a watch: a range of a namespace, or of a table."""
 
     method: Method
 
     async def request(self, options: watch_pb2.WatchOptions) -> Any:
-        """The request; raises where there is nothing of that name."""
+        """Return the request. Raises if there is nothing of that name."""
         ...
 
     async def changes(self, reply: Any) -> Sequence[Change[K, V]]:
-        """The changes in a reply, in their order."""
+        """Return the changes in a reply, in their order."""
         ...
 
 
@@ -140,9 +140,9 @@ class Source(Protocol[K, V]):
 class AsyncWatch(Generic[K, V]):
     """An iterator of events, without end but for ``until``. For one consumer; close it, or use it as a context manager.
 
-    It raises what ends a watch for good: SnapshotTooOld, where history that it needs is gone, with the timestamp to
-    begin at; NotFound; Unavailable, where no node could go on with it within the client's timeout. Asked again after
-    that, it tries again, from where it was.
+    It raises errors that end a watch for good: SnapshotTooOld, if history that it needs is gone, with the timestamp to
+    begin at; NotFound; Unavailable, if no node could go on with it within the client's timeout. Asked again after
+    that, it tries again, from the same place.
     """
 
     def __init__(
@@ -174,9 +174,9 @@ class AsyncWatch(Generic[K, V]):
 
     @property
     def lag_ms(self) -> int:
-        """How far what was given out is behind what its node had applied when it last spoke: a slow consumer is told
-        here. His changes wait at the node, and are read from disk again where they become too many. From the beginning,
-        or out of an earlier epoch, it counts since the watch began."""
+        """How far the delivered events are behind the state that their node had applied when it last spoke: a slow
+        consumer is told here. Its changes wait at the node, and are read from disk again if they become too many. From
+        the beginning, or out of an earlier epoch, it counts since the watch began."""
         if self.resolved is None or self._applied is None or self._began is None:
             return 0
         return lag_ms(self._applied, self.resolved, self._began)
@@ -199,22 +199,22 @@ class AsyncWatch(Generic[K, V]):
         await self.close()
 
     async def close(self) -> None:
-        """Ends the stream; who waits for an event finds the end. May be called again."""
+        """End the stream; a caller that waits for an event finds the end. May be called again."""
         self.leave()
 
     def __del__(self) -> None:
         if self.__dict__.get("_stream") is not None:
             self.leave()
 
-    # --- what the faces are made of ----------------------------------------------------------------------------
+    # --- for the faces -----------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """As :meth:`close`."""
+        """Close the watch."""
         self._is_closed = True
         self._close_stream()
 
     def ready(self) -> Event[K, V] | None:
-        """The next event, where one has arrived."""
+        """Return the next event, if one has arrived."""
         if self._is_closed or not self._events:
             return None
         event = self._events.popleft()
@@ -233,7 +233,7 @@ class AsyncWatch(Generic[K, V]):
                 if reply is not None:
                     self._take(reply, await self._source.changes(reply))
             except BaseException:
-                # Whatever had arrived is asked for again: a task that was cancelled must not lose it.
+                # All that had arrived is asked for again: a task that was cancelled must not lose it.
                 self._close_stream()
                 raise
         return not self._is_closed
@@ -241,7 +241,7 @@ class AsyncWatch(Generic[K, V]):
     # --- the stream --------------------------------------------------------------------------------------------
 
     async def _receive(self) -> Any:
-        """The next reply, of this stream or another; None where the watch was closed."""
+        """Return the next reply, of this stream or another; None if the watch was closed."""
         while not self._is_closed:
             if self._stream is None or self._channel is None:
                 self._channel = self._connection.leader_channel()
@@ -280,7 +280,7 @@ class AsyncWatch(Generic[K, V]):
         self._stack.close()
 
     async def _rest_after(self, failure: Failure, channel: Channel) -> None:
-        """Wait before another attempt. Raises where none is to be made."""
+        """Wait before another attempt. Raises if none is to be made."""
         if isinstance(failure.error, DeadlineExceeded):
             failure = Failure(Unavailable("the node is silent"), answered=False, sent=True)
         if self._attempts is None:
@@ -305,7 +305,7 @@ class AsyncWatch(Generic[K, V]):
             )
         self._cluster_id = header.cluster_id
 
-    # --- what is given out -------------------------------------------------------------------------------------
+    # --- giving out --------------------------------------------------------------------------------------------
 
     def _take(self, reply: Any, changes: Sequence[Change[K, V]]) -> None:
         resolved = timestamp_of(reply.resolved) if reply.HasField("resolved") else None
@@ -317,7 +317,7 @@ class AsyncWatch(Generic[K, V]):
             self._until = Timestamp(reply.header.timestamp.epoch, wall_ms_of(self._until), LOGICAL_MAX)
         until = self._until
         if isinstance(until, Timestamp) and is_state:
-            # It is as of one time. Without what is above `until` it would lack keys that were there all along.
+            # It is as of one time. Without its part above `until` it would lack keys that were there all along.
             self._is_over = resolved is not None and resolved >= until
         elif isinstance(until, Timestamp):
             within = self._up_to(fresh, until)
@@ -330,7 +330,7 @@ class AsyncWatch(Generic[K, V]):
             self._events.append(Resolved(resolved))
 
     def _up_to(self, changes: Sequence[Change[K, V]], ts: Timestamp) -> Sequence[Change[K, V]]:
-        """Those at or below ``ts``."""
+        """Return the changes at or below ``ts``."""
         return [each for each in changes if each.ts <= ts]
 
     def _give(self, changes: Sequence[Change[K, V]]) -> None:
@@ -338,7 +338,7 @@ class AsyncWatch(Generic[K, V]):
 
 
 class _Place:
-    """How far a watch is: what to ask for next, and which of the changes that come were given out already."""
+    """How far a watch is: the place to ask for next, and which of the changes that come were given out already."""
 
     def __init__(self, options: watch_pb2.WatchOptions) -> None:
         self._options = options
@@ -352,7 +352,7 @@ class _Place:
         return self._given == 0
 
     def options(self) -> watch_pb2.WatchOptions:
-        """What to ask a new stream for."""
+        """Return the options for a new stream."""
         self._received = 0
         options = self._options
         if self.resolved is not None:
@@ -364,16 +364,16 @@ class _Place:
     def take(
         self, changes: Sequence[Change[K, V]], resolved: Timestamp | None, page_token: bytes
     ) -> Sequence[Change[K, V]]:
-        """Those of a reply's changes that were not given out yet."""
+        """Return those of a reply's changes that were not given out yet."""
         if page_token:
-            # Of the state at the start. A reply of it comes once, whole.
+            # A page of the state at the start. Each comes once, whole.
             self._options.page_token = page_token
             return changes
         seen = min(max(self._given - self._received, 0), len(changes))
         self._received += len(changes)
         self._given = max(self._given, self._received)
         if resolved is not None:
-            # What is left of those given out is above the mark, and comes next.
+            # The rest of those given out is above the mark, and comes next.
             self._given = max(self._given - self._received, 0)
             self._received = 0
             self.resolved = resolved

@@ -1,4 +1,4 @@
-"""What can be watched: ranges of pairs, and ranges of documents."""
+"""Sources of watches: ranges of pairs, and ranges of documents."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ class DocumentSource:
     async def _documents(
         self, rows: Sequence[common_pb2.RowBatch], etags: Sequence[str] = ()
     ) -> list[tuple[dict[str, Any], Document[Any]]]:
-        """The documents of runs of rows, each with its values as a dict; their etags, unless the runs have versions."""
+        """Return the documents of runs of rows, each with its values as a dict; their etags, unless the runs have
+        versions."""
         documents: list[tuple[dict[str, Any], Document[Any]]] = []
         for run in rows:
             writer, reader = await self._codec.reader_of(run.schema_id)
@@ -120,7 +121,7 @@ class DocumentSource:
 
 
 def key_of(document: dict[str, Any], parts: Sequence[KeyPart]) -> Key:
-    """The primary key in a document, with the values that keys are given out with everywhere."""
+    """Return the primary key in a document, with its values in the form of all keys given out."""
     return tuple(_part(_at(document, part.path), part) for part in parts)
 
 
@@ -141,7 +142,7 @@ def _timestamps(versions: bytes) -> list[Timestamp]:
 
 
 def timestamps_of(encoded: Sequence[bytes]) -> list[Timestamp]:
-    """Each of 12 bytes."""
-    # What was written at once has one timestamp.
+    """Decode timestamps of 12 bytes each."""
+    # All changes of one commit share a timestamp.
     decoded = {each: Timestamp.from_bytes(each) for each in set(encoded)}
     return list(map(decoded.__getitem__, encoded))

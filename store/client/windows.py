@@ -1,4 +1,4 @@
-"""Windows of changes: where the next ones of a range end, and how to read them in parts.
+"""Windows of changes: the end of a range's next changes, and ranges to read them in parts.
 
 ::
 
@@ -7,8 +7,8 @@
         for event in table.watch(each.lower, each.upper, after=place, until=window.until): ...
     place = window.until
 
-A window is whole commits. What is in it depends on what was committed alone: asked for again, with its ``until``, it is
-the same.
+A window is whole commits. Its content depends on the commits alone: asked for again, with its ``until``, it is the
+same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UINT63_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class ChangedRange(Generic[K]):
-    """``[lower, upper)``, where None is open, has about so many of a window's ``changes``."""
+    """A range ``[lower, upper)``, open at None, and about how many of a window's ``changes`` it has."""
 
     lower: K | None
     upper: K | None
@@ -40,7 +40,7 @@ class ChangedRange(Generic[K]):
 
 @dataclass(frozen=True, slots=True)
 class ChangeWindow(Generic[K]):
-    """All ``changes`` of a range above where the window began and at or below ``until``. ``ranges`` are adjacent, in
+    """All ``changes`` of a range above the window's beginning and at or below ``until``. ``ranges`` are adjacent, in
     order, and together the range; all changes of a key are in one of them."""
 
     until: Timestamp
@@ -59,7 +59,7 @@ class WindowOptions:
     parts: int
 
     def to_proto(self) -> watch_pb2.WindowRequest:
-        """A request without its range."""
+        """Return a request without its range."""
         for name in ("after", "until"):
             if isinstance(getattr(self, name), Stale):
                 raise InvalidArgument(name, "must be a Timestamp, its text, or a datetime with a time zone", "Stale")
@@ -78,7 +78,7 @@ class WindowOptions:
 async def window_of_table(
     connection: Connection, of: watch_pb2.WindowOfTable, options: WindowOptions, timeout_s: float
 ) -> ChangeWindow[Key]:
-    """The next window of a table's changes."""
+    """Return the next window of a table's changes."""
     request = options.to_proto()
     request.table.CopyFrom(of)
     reply = await connection.call(connection.stubs.watch.Window, request, timeout_s=timeout_s)
@@ -95,7 +95,7 @@ async def window_of_table(
 async def window_of_pairs(
     connection: Connection, of: watch_pb2.WindowOfPairs, options: WindowOptions, timeout_s: float
 ) -> ChangeWindow[bytes]:
-    """The next window of a namespace's changes."""
+    """Return the next window of a namespace's changes."""
     request = options.to_proto()
     request.pairs.CopyFrom(of)
     reply = await connection.call(connection.stubs.watch.Window, request, timeout_s=timeout_s)

@@ -1,8 +1,8 @@
-"""The coalescing stream of tasks: what is submitted in one step of the loop leaves as one message.
+"""The coalescing stream of tasks: all calls submitted in one step of the loop leave as one message.
 
 Two tasks serve a stream: one writes, one reads. While a message is on its way to gRPC, further calls gather for the
-next; the replies of a message settle all their callers in one step. What is sent and what is bounded decides
-:mod:`cortado.store.client.call_queue`.
+next; the replies of a message settle all their callers in one step. :mod:`cortado.store.client.call_queue` decides
+which calls are sent and bounds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_AGAIN_S: Final = 0.002
 
 
 class TaskWaiter(Waiter):
-    """A call whose task waits for a future; a new one for each wait, since waits have bounds and the call goes on."""
+    """A call whose task waits for a future. Each wait has a new one: a wait has a bound, and the call outlives it."""
 
     __slots__ = ("_loop", "_stream", "_waking", "waits_to_s")
 
@@ -49,7 +49,7 @@ class TaskWaiter(Waiter):
         return waking
 
     def waited(self) -> None:
-        """Its wait is over, and the call goes on."""
+        """End the wait; the call goes on."""
         self.waits_to_s = math.inf
         if self._waking is not None and not self._waking.done():
             self._waking.set_result(False)
@@ -86,22 +86,22 @@ class CallStream:
         tasks.start(self._read())
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> TaskWaiter:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         waiter = TaskWaiter(self, self._loop, *self._calls.encode(method, request, timeout_s))
         self._calls.add(waiter)
         self._wake_writer()
         return waiter
 
     def give_up(self, waiter: TaskWaiter) -> bool:
-        """Its caller waits no longer: the server need not work on it. False where the outcome is there."""
+        """Give up the call: the server need not work on it. False if the outcome is there."""
         is_given_up = self._calls.remove(waiter)
         if self._calls.has_news:
             self._wake_writer()
         return is_given_up
 
     def look_at(self, time_s: float) -> None:
-        """Look then whose wait is over. One timer for all: nearly every call is answered long before, and to set and
-        cancel a timer costs more than all else of a wait."""
+        """Look at ``time_s`` for waits that are over. All waits share one timer: nearly every call is answered long
+        before, and a timer of its own would cost more than the rest of its wait."""
         if time_s < self._look_s:
             if self._look is not None:
                 self._look.cancel()
@@ -119,7 +119,7 @@ class CallStream:
             self.look_at(max(next_s, now_s + _LOOK_AGAIN_S))
 
     def close(self, failure: Failure) -> None:
-        """Ends the stream, and every call on it with ``failure``."""
+        """End the stream, and every call on it with ``failure``."""
         self._end(failure)
         self._call.cancel()
 
@@ -164,7 +164,7 @@ class CallStream:
             self._was_used = False
             self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
             return
-        # Whoever comes now opens another stream; the writing task tells the server that this one is over.
+        # The next caller opens another stream; the writing task tells the server that this one is over.
         self._calls.end(ENDED_IDLE)
         self._on_end(self, ENDED_IDLE)
         self._wake_writer()

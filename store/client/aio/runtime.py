@@ -1,7 +1,7 @@
 """The runtime of asyncio: calls, streams and waits are those of one loop, the one in which it is first used.
 
-Nothing is bound to a loop before that, so that a client may be made where none runs. What the loop's tasks wait for has
-a bound by a timer of the loop; a task that is cancelled while it waits for an answer takes its call back.
+Nothing is bound to a loop before that, so that a client may be made where none runs. A timer of the loop bounds the
+waits of its tasks; a task that is cancelled while it waits for an answer takes its call back.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from cortado.store.client.stubs import Method, Stubs
 
 
 class AsyncioRuntime:
-    """For any number of tasks of one loop. Who serves others takes no more ``ahead`` than 64 KiB of each stream that
-    nobody has read: gRPC widens that to megabytes as the link allows, which lets a distant reader be faster."""
+    """For any number of tasks of one loop. A process that serves others takes at most 64 KiB of unread data ``ahead``
+    of each stream. By default gRPC widens that to megabytes as the link allows, so that a distant reader is faster."""
 
     def __init__(self, environment: Environment | None = None, *, ahead: bool = True) -> None:
         self.environment = environment or Environment()
@@ -43,7 +43,7 @@ class AsyncioRuntime:
         self._options = CHANNEL_OPTIONS if ahead else [*CHANNEL_OPTIONS, NOTHING_AHEAD]
 
     def check(self) -> None:
-        """Raises Unsupported in another loop than that of the first use."""
+        """Raise Unsupported in another loop than that of the first use."""
         running = asyncio.get_running_loop()
         if self._loop is running:
             return
@@ -55,36 +55,36 @@ class AsyncioRuntime:
         raise Unsupported("an AsyncClient in two event loops", "make one for each loop")
 
     def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> AsyncioWire:
-        """Raises InvalidArgument for files that hold no certificates."""
+        """Return a wire to ``address``. Raises InvalidArgument for files that hold no certificates."""
         return AsyncioWire(address, tls, authorization, self.environment, self._tasks, self._options)
 
     def lock(self) -> asyncio.Lock:
-        """One that tasks wait for."""
+        """Return a lock for tasks."""
         return asyncio.Lock()
 
     def signal(self) -> TaskSignal:
-        """One that tasks wait for."""
+        """Return a signal for tasks."""
         return TaskSignal()
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """In a task of its own."""
+        """Run ``work`` in a task of its own."""
         self._tasks.start(work)
 
     def release(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """In a task of the loop's, if there still is one."""
+        """Run ``close`` in a task of the loop, if the loop still exists."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self._tasks.start(close()))
 
     async def sleep(self, seconds: float) -> None:
-        """The task sleeps."""
+        """Let the task sleep."""
         await asyncio.sleep(seconds)
 
     async def give_way(self) -> None:
-        """Other tasks run."""
+        """Let other tasks run."""
         await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Its tasks end."""
+        """End its tasks."""
         await self._tasks.ended()
 
 
@@ -95,11 +95,11 @@ class TaskSignal:
         self._event = asyncio.Event()
 
     def give(self) -> None:
-        """In a step of the loop."""
+        """Give the signal in a step of the loop."""
         self._event.set()
 
     async def wait(self, seconds: float) -> bool:
-        """The task waits."""
+        """Let the task wait."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._event.wait(), seconds)
         return self._event.is_set()
@@ -128,29 +128,29 @@ class AsyncioWire:
         self._is_closed = False
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
-        """A unary call of its own. Raises WireClosed."""
+        """Begin a unary call of its own. Raises WireClosed."""
         metadata = self._authorization.metadata()
         return UnaryCall(self.multicallable(method)(request, timeout=timeout_s, metadata=metadata), self._tasks)
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
-        """A new coalescing stream. Raises WireClosed."""
+        """Open a new coalescing stream. Raises WireClosed."""
         exchange = self.multicallable(Stubs.calls.Exchange)(metadata=self._authorization.of_stream())
         return CallStream(exchange, on_end, self._tasks, self._authorization)
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
-        """A call with many replies. Raises WireClosed."""
+        """Open a call with many replies. Raises WireClosed."""
         multicallable = self.multicallable(method)
         metadata = self._authorization.metadata()
         call = multicallable(metadata=metadata) if request is None else multicallable(request, metadata=metadata)
         return ReplyStream(call, timeout_s, is_moved, self._environment, self._tasks)
 
     async def close(self) -> None:
-        """Ends everything that runs on it."""
+        """End all calls and streams on it."""
         self._is_closed = True
         await self._channel.close()
 
     def multicallable(self, method: Method) -> Any:
-        """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
+        """Return gRPC's callable of a method: requests are bytes, and replies too, except those of streams."""
         if self._is_closed:
             raise WireClosed
         known = self._multicallables.get(method.name)
@@ -173,12 +173,12 @@ class UnaryCall:
         self._task = tasks.start(_reply_of(call))
 
     async def wait(self, wait_s: float) -> bool:
-        """Until it has ended, and no longer than ``wait_s``."""
+        """Wait until it has ended, and no longer than ``wait_s``."""
         ended, _ = await asyncio.wait({self._task}, timeout=wait_s)
         return bool(ended)
 
     def outcome(self) -> bytes:
-        """The reply's bytes. Raises Failed."""
+        """Return the reply's bytes. Raises Failed."""
         if self._task.cancelled():
             raise Failed(Failure(Cancelled("the client was closed"), answered=False, sent=True))
         try:
@@ -190,11 +190,11 @@ class UnaryCall:
         raise Failed(failure)
 
     def give_up(self) -> bool:
-        """Cancels it."""
+        """Cancel the call."""
         return self._task.cancel()
 
     def when_ended(self, tell: Callable[[UnaryCall], None]) -> None:
-        """``tell`` is called in a step of the loop."""
+        """Call ``tell`` in a step of the loop."""
         self._task.add_done_callback(lambda _: tell(self))
 
 
@@ -227,13 +227,13 @@ class ReplyStream:
         self._given_up: Failure | None = None
 
     def send(self, message: bytes) -> None:
-        """A task takes it from there, which begins with the first message."""
+        """Queue a message for the sending task, which begins with the first message."""
         self._outbox.put_nowait(message)
         if self._writer is None:
             self._writer = self._tasks.start(self._write())
 
     async def receive(self) -> Any:
-        """The next reply, None at the end. Raises Failed."""
+        """Return the next reply, None at the end. Raises Failed."""
         self._began_s = self._now_s()
         bound = self._loop.call_later(min(SILENCE_S, self._timeout_s), self._begin_looking)
         try:
@@ -254,14 +254,14 @@ class ReplyStream:
         raise Failed(failure)
 
     def close(self) -> None:
-        """Cancels it, and ends the task that sends."""
+        """Cancel the call, and end the task that sends."""
         if self._writer is not None:
             # It may wait for a connection that will never be.
             self._writer.cancel()
         self._call.cancel()
 
     async def _write(self) -> None:
-        with suppress(Exception):  # Who reads is told why.
+        with suppress(Exception):  # The reader receives the reason.
             while True:
                 await write(self._call, await self._outbox.get())
 
@@ -269,7 +269,7 @@ class ReplyStream:
         self._looking = self._tasks.start(self._look_around())
 
     async def _look_around(self) -> None:
-        """Beside a wait that takes long: cancels the call where it is too long, or there is a better node to ask."""
+        """Look around during a long wait: cancel the call if the wait is too long, or there is a better node."""
         while True:
             waited_s = self._now_s() - self._began_s
             if waited_s >= self._timeout_s:

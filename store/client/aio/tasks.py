@@ -16,14 +16,14 @@ class Tasks:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run ``work`` beside whoever asks for it."""
+        """Run ``work`` beside the caller."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def ended(self) -> None:
-        """Wait for those that run, which what they worked on has ended, and cancel those that take long."""
+        """Wait for the running tasks, once the object that they serve has ended, and cancel those that take long."""
         if self._running:
             await asyncio.wait(self._running, timeout=END_S)
         for task in self._running:
@@ -34,5 +34,5 @@ class Tasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            # Asked for, so that an error that nobody waited for is not reported as lost.
+            # Fetch the error, so that asyncio does not report it as never retrieved.
             task.exception()

@@ -6,10 +6,10 @@ from typing import Any
 
 
 async def write(call: Any, message: bytes) -> None:
-    """Hand a message to gRPC. Raises, whatever it may be, once the stream is over: whoever reads is told why.
+    """Hand a message to gRPC. Raises any kind of error once the stream is over; the reader receives the reason.
 
-    ``call.write`` replaces the server's word by "Internal error from Core" where a write fails because the server has
-    just ended the stream, and two of three refusals were lost by that. So this is the call below it, by its private
+    If a write fails because the server has just ended the stream, ``call.write`` replaces the server's reason by
+    "Internal error from Core". Two of three refusals were lost by that. So this is the call below it, by its private
     name (``grpc/aio/_call.py``, ``_StreamRequestMixin._write``); a version that has no such name gets the public one.
     """
     await call.wait_for_connection()

@@ -1,4 +1,4 @@
-"""What a backup asks of a cluster, synchronous."""
+"""A cluster's calls for backups, synchronous."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Batch:
 
     @property
     def database(self) -> str:
-        """Where all its tables are."""
+        """The database of all its tables."""
         return self._core.database
 
     @property

@@ -1,7 +1,7 @@
 """The coalescing stream of threads: each waits for its outcome on a lock of its own, which is released once.
 
 Two threads serve a stream, beside the callers': gRPC's, which takes messages to send, and one that reads replies. They
-end with it. What is sent and what is bounded decides :mod:`cortado.store.client.call_queue`.
+end with it. :mod:`cortado.store.client.call_queue` decides which calls are sent and bounds them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ OpenStream: TypeAlias = Callable[[Iterator[bytes]], Any]
 
 
 class SendingThread:
-    """gRPC's thread that takes what a stream sends, known so that closing can wait for it.
+    """gRPC's thread that takes a stream's messages, known so that closing can wait for it.
 
-    Such a thread is a daemon, and where the interpreter ends while it holds the call's lock, it holds it for ever: the
+    Such a thread is a daemon. If the interpreter ends while the thread holds the call's lock, it holds it for ever: the
     call, which takes that lock when it is collected, would keep the process from ending.
     """
 
@@ -36,7 +36,7 @@ class SendingThread:
         self._thread: threading.Thread | None = None
 
     def takes(self, messages: Iterator[bytes]) -> Iterator[bytes]:
-        """``messages``, for gRPC."""
+        """Yield ``messages``, for gRPC."""
         self._thread = threading.current_thread()
         self._begun.set()
         yield from messages
@@ -48,7 +48,7 @@ class SendingThread:
 
 
 class ThreadWaiter(Waiter):
-    """A call whose thread sleeps on ``settled``, which is released when its outcome is there."""
+    """A call whose thread sleeps on ``settled``, a lock that is released when its outcome is there."""
 
     __slots__ = ("_stream", "settled")
 
@@ -92,7 +92,7 @@ class CallStream:
     # --- callers' threads --------------------------------------------------------------------------------------
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> ThreadWaiter:
-        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         waiter = ThreadWaiter(self, *self._calls.encode(method, request, timeout_s))
         with self._lock:
             self._calls.add(waiter)
@@ -102,7 +102,7 @@ class CallStream:
         return waiter
 
     def give_up(self, waiter: ThreadWaiter) -> bool:
-        """Its caller waits no longer: the server need not work on it. False where the outcome came just now."""
+        """Give up the call: the server need not work on it. False if the outcome came just now."""
         with self._lock:
             if not self._calls.remove(waiter):
                 return False
@@ -113,7 +113,7 @@ class CallStream:
         return True
 
     def close(self, failure: Failure) -> None:
-        """Ends the stream, and every call on it with ``failure``; its threads are gone then."""
+        """End the stream, and every call on it with ``failure``; its threads are gone then."""
         self._end(failure)
         self._call.cancel()
         if self._reader is not threading.current_thread():
@@ -137,12 +137,12 @@ class CallStream:
     def _is_idle(self) -> bool:
         with self._lock:
             if not self._is_sender_asleep:
-                # Somebody woke us at this moment.
+                # A caller woke us at this moment.
                 self._wake_sender.acquire()
                 return False
             if self._calls.in_flight:
                 return False
-            # Whoever comes now opens another stream.
+            # The next caller opens another stream.
             self._calls.ended = ENDED_IDLE
             return True
 

@@ -1,4 +1,4 @@
-"""Who belongs to the cluster, synchronous."""
+"""The cluster's members, synchronous."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cortado.store.client.cluster import AsyncMembership, Members, MemberStatus
 
 @forwards(AsyncMembership)
 class Membership:
-    """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
+    """The cluster's members. Changes go to the leader, one at a time, and return when they are committed.
 
-    A change whose answer does not come in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
+    A change without an answer in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
     """
 
     def __init__(self, core: AsyncMembership) -> None:

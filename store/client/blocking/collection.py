@@ -20,16 +20,16 @@ from cortado.store.clock.timestamp import Timestamp
 
 @forwards(AsyncLease)
 class Lease:
-    """Keeps what is read at one timestamp, and at all above it, for as long as its block lasts::
+    """Keeps versions readable at one timestamp, and at all later ones, for as long as its block lasts::
 
         with client.lease(label="nightly report") as lease:
             for document in client.at(lease.timestamp).table("shop.items").scan():
                 ...
 
-    A thread keeps it alive beside what the block does. Where the cluster could not be told in time that its holder is
-    alive, it ends, as does one that is a day old; then :attr:`timestamp` raises LeaseExpired, and reads below what was
-    collected since raise SnapshotTooOld. So no read ever misses a part. A lease keeps disk space in use: hold it no
-    longer than you read.
+    A thread keeps it alive beside the block. The lease ends if the cluster could not be told in time that its holder is
+    alive, or once it is a day old. Then :attr:`timestamp` raises LeaseExpired, and reads below the versions collected
+    since raise SnapshotTooOld, so no read ever misses a part. A lease keeps disk space in use: hold it no longer than
+    you read.
     """
 
     def __init__(self, core: AsyncLease) -> None:
@@ -55,7 +55,7 @@ class Lease:
 
 @forwards(AsyncCollection)
 class Collection:
-    """Who keeps old versions from being collected."""
+    """Garbage collection, and the leases that hold it back."""
 
     def __init__(self, core: AsyncCollection) -> None:
         self._core = core

@@ -1,4 +1,4 @@
-"""Runs the core's coroutines where nothing suspends: each is over after one step."""
+"""Runs the core's coroutines, which never suspend here: each is over after one step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine of the core over the blocking runtime returns, or raises."""
+    """Run a coroutine of the core over the blocking runtime; return its result, or raise its error."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -23,7 +23,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def steps(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """What a stream of the core gives. Closing it closes ``stream``."""
+    """Yield the items of a stream of the core. Closing it closes ``stream``."""
     with OURS:
         try:
             while True:
@@ -37,7 +37,7 @@ def steps(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
 
 
 def each(pages: AsyncGenerator[Iterable[T], None]) -> Iterator[T]:
-    """The items of all pages, one after the other. Closing it closes ``pages``."""
+    """Yield the items of all pages, one after the other. Closing it closes ``pages``."""
     with OURS, closing(steps(pages)) as stream:
         for page in stream:
             yield from page

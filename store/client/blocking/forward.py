@@ -1,4 +1,4 @@
-"""What the forwarders of the synchronous face have in common."""
+"""The decorator that the forwarders of the synchronous face share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ C = TypeVar("C")
 
 
 def forwards(core: type) -> Callable[[type[C]], type[C]]:
-    """Marks the synchronous face of ``core``: what it documents holds here, too, and ``help`` shows it.
+    """Mark the synchronous face of ``core``: its documentation holds here, too, and ``help`` shows it.
 
     It is a public face, as ``core`` is: errors do not show the client's frames.
     """

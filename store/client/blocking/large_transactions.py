@@ -30,8 +30,8 @@ class Staging:
         with client.large_transactions.staging(transaction_id, task=7, attempt=1) as staging:
             staging.table("shop.orders").bulk(rows)
 
-    A thread keeps the transaction alive for as long as its block lasts. Its end ends nothing: who commits names the
-    attempts that count.
+    A thread keeps the transaction alive for as long as its block lasts. The transaction outlives the block: the process
+    that commits it names the attempts that count.
     """
 
     def __init__(self, core: AsyncStaging) -> None:
@@ -66,9 +66,9 @@ class LargeTransaction:
             txn.table("shop.orders").bulk(rows)
         print(txn.timestamp)
 
-    Leaving the block commits; an exception aborts, and nothing of it happens. What it stages is seen by nobody before,
-    and locked for every other writer. A thread keeps it alive beside what the block does; where the cluster hears
-    nothing of its process for ``ttl_s``, it is aborted.
+    Leaving the block commits; an exception aborts, and none of the rows are written. Before the commit staged rows are
+    visible to no reader, and locked for every other writer. A thread keeps the transaction alive beside the block; if
+    the cluster hears nothing of its process for ``ttl_s``, it is aborted.
     """
 
     def __init__(self, core: AsyncLargeTransaction) -> None:

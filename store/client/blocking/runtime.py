@@ -1,7 +1,7 @@
-"""The runtime of threads: an await returns when what it waits for is over, or its time.
+"""The runtime of threads: an await returns when the awaited event has happened, or its time is over.
 
-A thread that waits for a reply sleeps on a lock; streams are watched by one thread (:mod:`.watchdog`), which may cancel
-them; what runs beside the calls is a thread of its own.
+A thread that waits for a reply sleeps on a lock. One thread watches the streams (:mod:`.watchdog`), and may cancel
+them. Work beside the calls has a thread of its own.
 """
 
 from __future__ import annotations
@@ -34,37 +34,38 @@ class BlockingRuntime:
         self._watchdog = Watchdog(self.environment.monotonic_s)
 
     def check(self) -> None:
-        """Any thread may use it."""
+        """Do nothing: any thread may use it."""
 
     def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> BlockingWire:
-        """Raises InvalidArgument for files that hold no certificates."""
+        """Return a wire to ``address``. Raises InvalidArgument for files that hold no certificates."""
         return BlockingWire(address, tls, authorization, self._watchdog)
 
     def lock(self) -> ThreadLock:
-        """One that threads wait for."""
+        """Return a lock for threads."""
         return ThreadLock()
 
     def signal(self) -> ThreadSignal:
-        """One that threads wait for."""
+        """Return a signal for threads."""
         return ThreadSignal()
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """In a thread of its own: it may be one of gRPC's threads that asks, which must not wait for itself."""
+        """Run ``work`` in a thread of its own: the caller may be one of gRPC's threads, which must not wait for
+        itself."""
         threading.Thread(target=run, args=(work,), name="cortado-beside", daemon=True).start()
 
     def release(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """In a thread of its own: the garbage collector may run in one that holds gRPC's locks."""
+        """Run ``close`` in a thread of its own: the garbage collector may run in one that holds gRPC's locks."""
         self.beside(close())
 
     async def sleep(self, seconds: float) -> None:
-        """The thread sleeps."""
+        """Let the thread sleep."""
         self.environment.sleep_s(seconds)
 
     async def give_way(self) -> None:
-        """Other threads run anyhow."""
+        """Do nothing: other threads run anyhow."""
 
     async def close(self) -> None:
-        """Its thread ends."""
+        """End its thread."""
         self._watchdog.close()
 
 
@@ -75,11 +76,11 @@ class ThreadSignal:
         self._event = threading.Event()
 
     def give(self) -> None:
-        """In any thread."""
+        """Give the signal in any thread."""
         self._event.set()
 
     async def wait(self, seconds: float) -> bool:
-        """The thread waits."""
+        """Let the thread wait."""
         return self._event.wait(seconds)
 
 
@@ -112,7 +113,7 @@ class BlockingWire:
         self._multicallables: dict[str, Any] = {}
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
-        """A unary call of its own. Raises WireClosed."""
+        """Begin a unary call of its own. Raises WireClosed."""
         try:
             call = self.multicallable(method).future(
                 request, timeout=timeout_s, metadata=self._authorization.metadata()
@@ -123,14 +124,14 @@ class BlockingWire:
         return UnaryCall(call, self._under_way)
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
-        """A new coalescing stream. Raises WireClosed."""
+        """Open a new coalescing stream. Raises WireClosed."""
         try:
             return CallStream(self._exchange, on_end, self._authorization)
         except ValueError:
             raise WireClosed from None
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
-        """A call with many replies. Raises WireClosed."""
+        """Open a call with many replies. Raises WireClosed."""
         outbox: SimpleQueue[bytes | None] = SimpleQueue()
         sending = SendingThread() if request is None else None
         try:
@@ -143,7 +144,7 @@ class BlockingWire:
         return ReplyStream(call, watch, outbox, sending)
 
     async def close(self) -> None:
-        """Ends everything that runs on it; gRPC's threads have nothing to do for it then."""
+        """End all calls and streams on it; gRPC's threads have finished with it then."""
         self._channel.close()
         self._under_way.wait()
 
@@ -153,7 +154,7 @@ class BlockingWire:
         return call
 
     def multicallable(self, method: Method) -> Any:
-        """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
+        """Return gRPC's callable of a method: requests are bytes, and replies too, except those of streams."""
         known = self._multicallables.get(method.name)
         if known is None:
             make = {
@@ -166,9 +167,9 @@ class BlockingWire:
 
 
 class UnderWay:
-    """Calls that gRPC's thread has still to do with.
+    """Calls that gRPC's thread has not finished with.
 
-    It is a daemon, and closing a channel does not wait for it. Where the interpreter ends while it holds a call's lock,
+    It is a daemon, and closing a channel does not wait for it. If the interpreter ends while it holds a call's lock,
     it holds it for ever: the call, which takes that lock when it is collected, would keep the process from ending.
     """
 
@@ -208,7 +209,7 @@ class UnaryCall:
         self._under_way = under_way
 
     async def wait(self, wait_s: float) -> bool:
-        """Until it has ended, and no longer than ``wait_s``."""
+        """Wait until it has ended, and no longer than ``wait_s``."""
         try:
             self._call.exception(timeout=wait_s)
         except grpc.FutureTimeoutError:
@@ -218,7 +219,7 @@ class UnaryCall:
         return True
 
     def outcome(self) -> bytes:
-        """The reply's bytes. Raises Failed."""
+        """Return the reply's bytes. Raises Failed."""
         try:
             reply: bytes = self._call.result()
         except grpc.FutureCancelledError:
@@ -230,12 +231,12 @@ class UnaryCall:
         raise Failed(failure)
 
     def give_up(self) -> bool:
-        """Cancels it."""
+        """Cancel the call."""
         self._call.cancel()
         return True
 
     def when_ended(self, tell: Callable[[UnaryCall], None]) -> None:
-        """``tell`` is called in one of gRPC's threads."""
+        """Call ``tell`` in one of gRPC's threads."""
         self._under_way.add(self._call, lambda: tell(self))
 
 
@@ -251,11 +252,11 @@ class ReplyStream:
         self._outbox = outbox
 
     def send(self, message: bytes) -> None:
-        """gRPC's thread takes it from there."""
+        """Queue a message for gRPC's thread."""
         self._outbox.put(message)
 
     async def receive(self) -> Any:
-        """The next reply, None at the end. Raises Failed, Unsupported in a process that was forked meanwhile."""
+        """Return the next reply, None at the end. Raises Failed, Unsupported in a process that was forked meanwhile."""
         forks.check()
         try:
             with self._watch:
@@ -273,7 +274,7 @@ class ReplyStream:
         raise Failed(failure)
 
     def close(self) -> None:
-        """Cancels it, and ends the thread that sends."""
+        """Cancel the call, and end the thread that sends."""
         if forks.is_cut_off():
             forks.leave(self._call)
             return

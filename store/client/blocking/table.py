@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 class Table(Generic[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
-    Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
+    Keys are a tuple of parts, or a single value if the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
 
     The table of a transaction is this, too. Its writes wait for the commit, and return None.
 
-    Each method does what the one of the same name does in :class:`AsyncTable`, which documents it; ``help`` shows that
-    text here, too.
+    :class:`AsyncTable` documents each method under the same name; ``help`` shows that text here, too.
     """
 
     def __init__(self, core: AsyncTable[D]) -> None:
@@ -50,8 +49,8 @@ class Table(Generic[D]):
         return repr(self._core).removeprefix("Async")
 
     def _repr_html_(self) -> str | None:
-        """For notebooks: its key, its indexes and its first rows, read now; a cluster that does not answer is waited
-        for some seconds at most. None in a transaction, which only its own reads should begin."""
+        """Return HTML for notebooks: its key, its indexes and its first rows, read now. If the cluster does not answer,
+        it waits for some seconds at most. None in a transaction, which only its own reads should begin."""
         return run(table_html(self._core))
 
     @property

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @forwards(AsyncTransaction)
 class Transaction:
-    """Reads one state, keeps what it writes, and commits at the end of its ``with`` block, unless that ends by an
-    exception::
+    """Reads one state, keeps its writes, and commits them at the end of its ``with`` block, unless an exception ends
+    the block::
 
         with client.transaction() as txn:
             items = txn.table("shop.items")
@@ -30,13 +30,13 @@ class Transaction:
         print(txn.etag)
 
     Its handles are those of the client, and do the same with these differences. All reads are as of one timestamp, that
-    of the first one, and see what the transaction has written. Writes are checked as far as that needs no server, and
+    of the first one, and see the transaction's own writes. Writes are checked as far as that needs no server, and
     kept; they return None. Deleting ranges, bulk loads, watches and other times to read at are Unsupported.
 
-    Under "snapshot" isolation it conflicts with whoever has written since what it writes, and since it read what it
-    reads with ``validate=True``. Under "serializable" everything that it reads counts, as if one ran after the other.
-    Transactions that write nothing send nothing, and conflict with nobody. It is for one thread at a time. Several may
-    be open at once; each is one of its own.
+    Under "snapshot" isolation it conflicts with writes of others, since its reads, to keys that it writes, or reads
+    with ``validate=True``. Under "serializable" every read counts, as if transactions ran one after the other.
+    Transactions that write nothing send nothing, and never conflict. It is for one thread at a time. Several may be
+    open at once; each is one of its own.
     """
 
     def __init__(self, core: AsyncTransaction) -> None:

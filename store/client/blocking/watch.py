@@ -18,7 +18,7 @@ V = TypeVar("V")
 class Watch(Generic[K, V]):
     """An iterator of events, without end but for ``until``. For one consumer; close it, or use it as a context manager.
 
-    Another thread may close it: who waits for an event then finds the end.
+    Another thread may close it: a caller that waits for an event then finds the end.
     """
 
     def __init__(self, core: AsyncWatch[K, V]) -> None:

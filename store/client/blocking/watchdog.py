@@ -1,12 +1,12 @@
 """Cancels a stream on which nothing arrives.
 
-A stream may rightly last for hours, so a deadline over the whole of it says nothing; what a caller wants to bound is
-the wait for the *next* message. gRPC's blocking iterators have no such timeout, and a timer per message would be a
-thread per message. So one daemon thread watches all of a connection's streams and wakes at the earliest moment only; a
-stream that moves on costs a lock and a few attribute writes a message.
+A stream may rightly last for hours, so a deadline over the whole of it says nothing; callers need a bound of the wait
+for the *next* message. gRPC's blocking iterators have no such timeout, and a timer per message would be a thread per
+message. So one daemon thread watches all of a connection's streams and wakes at the earliest bound only; a stream that
+moves on costs a lock and a few attribute writes a message.
 
-Well before a wait is too long, the thread asks from time to time whether there is a better node to ask, and cancels the
-stream where there is. That question takes a moment, during which other streams may overrun their bound by as much.
+Well before a wait is too long, the thread asks from time to time whether there is a better node. If there is, it
+cancels the stream. That question takes a moment, during which other streams may overrun their bound by as much.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Watch:
         self.is_moved = False
 
     def __enter__(self) -> None:
-        """The caller begins to wait for a message."""
+        """Begin the caller's wait for a message."""
         self._watchdog.begin(self, self._watchdog.now_s())
 
     def __exit__(self, *_: object) -> None:
-        """The message came, or the stream ended."""
+        """End the wait: the message came, or the stream ended."""
         self.deadline_s = self.look_s = _NEVER
 
     @property
@@ -49,7 +49,7 @@ class Watch:
         return min(self.deadline_s, self.look_s)
 
     def look(self, now_s: float) -> None:
-        """The moment has come: too late, or time to look around."""
+        """Note that the moment has come: too late, or time to look around."""
         if self.deadline_s <= now_s:
             self.is_late = True
         else:
@@ -76,8 +76,8 @@ class Watchdog:
         self._closed = False
 
     def watch(self, cancel: Callable[[], object], timeout_s: float, moved: Callable[[], bool]) -> Watch:
-        """A watch that calls ``cancel`` when one wait takes longer than ``timeout_s``, or takes a while and ``moved``
-        says that there is no use in it. Use it as ``with watch:``."""
+        """Return a watch that calls ``cancel`` when one wait takes longer than ``timeout_s``, or takes a while and
+        ``moved`` says that there is no use in it. Use it as ``with watch:``."""
         watch = Watch(self, cancel, timeout_s, moved)
         with self._condition:
             self._watches.add(watch)
