@@ -52,8 +52,8 @@ SYMBOLS = ("RED", "GREEN", "BLUE")
 
 @dataclass
 class Grammar:
-    """What declarations may use. ``declared`` names types that later ones may refer to, ``open`` records around;
-    ``complex_names``: some types are called record, array and so on."""
+    """The names and forms that declarations may use. ``declared`` names types that later ones may refer to, ``open``
+    records around; ``complex_names``: some types are called record, array and so on."""
 
     plain: tuple[str, ...] = PLAIN
     logical: bool = True
@@ -153,7 +153,7 @@ def _union(draw: st.DrawFn, grammar: Grammar, depth: int) -> list[Any]:
         if len(set(names)) == len(names):
             branches += more
         else:
-            grammar.declared = declared  # What is dropped declares nothing.
+            grammar.declared = declared  # A dropped declaration declares nothing.
     return branches
 
 
@@ -164,7 +164,7 @@ def json_branch_name(declaration: Any) -> str:
 
 
 def default_of(avro_type: Any) -> tuple[Any] | None:
-    """A default that suits a declaration, in a tuple; None for a name, whose type is not known here."""
+    """Return a default that suits a declaration, in a tuple, or None for a name: its type is not known here."""
     if isinstance(avro_type, list):
         return default_of(avro_type[0])
     if isinstance(avro_type, str):

@@ -33,7 +33,7 @@ def small_run(*names: bytes, wall_ms: int = 7, value: bytes = b"Ptea") -> Run:
 def shape(
     backup_id: str = "aa", ts: str = "0.9.0", base: BaseBackup | None = None, *, roles_enabled: bool = False
 ) -> Shape:
-    """Of a backup of one state, or of what changed since ``base``."""
+    """Return the shape of a backup of one state, or of the changes since ``base``."""
     since = None if base is None else base.timestamp
     return Shape(CLUSTER, backup_id, ts, since, False, base, roles_enabled)
 

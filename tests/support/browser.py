@@ -59,7 +59,7 @@ class Browser:
         return self._ask("execute/sync", script=text, args=list(arguments))
 
     def press(self, *keys: str) -> None:
-        """Keys on the keyboard, one after the other, at what has the focus."""
+        """Press keys on the keyboard, one after the other, in the element that has the focus."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._ask("actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
@@ -76,12 +76,12 @@ class Browser:
         path.write_bytes(base64.b64decode(found["data"]))
 
     def hurry(self) -> None:
-        """On pages that are opened from here on, what is done again and again is done ten times a second."""
+        """Run repeated work ten times a second on pages that are opened from here on."""
         source = "{ const given = setInterval; window.setInterval = (work) => given(work, 100); }"
         self._devtools("Page.addScriptToEvaluateOnNewDocument", {"source": source})
 
     def problems(self) -> list[str]:
-        """What the browser's console has said since it was asked last: blocked loads, uncaught errors."""
+        """Return the messages of the browser's console since the last call: blocked loads, uncaught errors."""
         return [each["message"] for each in self._ask("se/log", type="browser")]
 
     def _devtools(self, command: str, parameters: dict[str, Any]) -> Any:

@@ -27,7 +27,7 @@ class Build:
 
     @property
     def path(self) -> str:
-        """What PYTHONPATH must be for this build to be imported. It stands before what is installed."""
+        """Return the PYTHONPATH from which this build is imported. It stands before installed packages."""
         return str(self.folder / "src")
 
     @property
@@ -39,8 +39,8 @@ class Build:
 def builds_in_a_row(folder: Path) -> tuple[Build, Build]:
     """Two builds that must run together: the earlier one, and the one that follows it.
 
-    This one, and one that might come next: it reads what this one does not write yet. Or the one that ``FROM`` names,
-    and this one.
+    This one, and one that might come next, which reads formats that this one does not write yet. Or the one that
+    ``FROM`` names, and this one.
     """
     this, commit = Build(ROOT), os.environ.get(FROM)
     if commit:

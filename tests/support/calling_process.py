@@ -14,7 +14,7 @@ from support.callers import calling
 
 def main(endpoints: str, name: str) -> None:
     with Client(endpoints) as client:
-        # Patient callers: whatever is restarted, each is to be told in the end.
+        # Patient callers: each call gets an answer in the end, whichever process is restarted.
         with calling(client, name, hasty=False) as crowd:
             for line in sys.stdin:
                 crowd.wait_for_progress(int(line))

@@ -35,7 +35,7 @@ FLIGHT = """
 
 
 class CatalogStore:
-    """All catalogues of it share one cache, as a node's do. What is written counts for ``asker``."""
+    """All catalogues of it share one cache, as a node's do. Writes count for ``asker``."""
 
     def __init__(self) -> None:
         self.store = DictStore()
@@ -63,7 +63,7 @@ class CatalogStore:
         return Catalog(reader, self.cache, asker=self.asker)
 
     def apply(self, change: Callable[[Catalog], Mutations]) -> None:
-        """What a collector writes."""
+        """Apply a collector's writes."""
         mutations = change(self.catalog())
         self.store.apply(mutations, self.store.tick())
 

@@ -1,4 +1,4 @@
-"""Files of certificates for tests: an authority, and whom it signed."""
+"""Files of certificates for tests: an authority, and the certificates that it signed."""
 
 from __future__ import annotations
 

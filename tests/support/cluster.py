@@ -10,9 +10,9 @@
         cluster.start(before)
         cluster.wait_converged()
 
-The first node begins a cluster of one; each other is added as a member, started with ``--join``, and made a voter.
-Node ids are ``n1``, ``n2`` and so on. What is asked of one node alone goes there by a plain stub, since a client would
-follow the leader.
+The first node begins a cluster of one; each other is added as a member, started with ``--join``, and made a voter. Node
+ids are ``n1``, ``n2`` and so on. Questions to one node go there by a plain stub, since a client would follow the
+leader.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
 
 
 def cortado(*arguments: str) -> str:
-    """What a command wrote to its standard output. Raises AssertionError where it failed.
+    """Return a command's standard output. Raises AssertionError if it fails.
 
     In this process, since starting Python takes longer than what most commands do. One that leaves a process behind is
     executed: see :func:`executed`."""
@@ -60,7 +60,7 @@ def executed(*arguments: str, timeout_s: float = 60.0) -> str:
 
 
 class Cluster:
-    """A cluster whose data lies below ``folder``. ``options`` go to every ``cortado server``.
+    """A cluster with its data below ``folder``. ``options`` go to every ``cortado server``.
 
     ``data_dirs`` puts the directories of some nodes elsewhere, ``under`` runs some nodes under another command.
     """
@@ -142,10 +142,10 @@ class Cluster:
             return False
         return True
 
-    # --- what it says of itself --------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------------------
 
     def status(self, name: str, timeout_s: float = 2.0) -> cluster_pb2.StatusResponse | None:
-        """What one node says; None where it does not answer."""
+        """Return a node's status, or None if it does not answer."""
         if not self.nodes[name].is_running:
             return None
         address = self.addresses[name]
@@ -172,7 +172,7 @@ class Cluster:
             channel.close()
 
     def statuses(self, besides: Sequence[str] = ()) -> dict[str, cluster_pb2.StatusResponse]:
-        """Of every node that answers, but for those ``besides``."""
+        """Return the status of every node that answers, except those in ``besides``."""
         asked = {name: self.status(name) for name in self.nodes if name not in besides}
         return {name: status for name, status in asked.items() if status is not None}
 
@@ -201,7 +201,8 @@ class Cluster:
         return int(self.statuses()[self.leader()].header.term)
 
     def wait_converged(self, timeout_s: float = CONVERGED_S) -> None:
-        """Every node runs, follows one leader, and has applied what is in the leader's log now; load may go on."""
+        """Wait until every node runs, follows one leader, and has applied the leader's log as of now. Load may go
+        on."""
         goal: list[int] = []
 
         def is_converged() -> bool:
@@ -302,7 +303,7 @@ class Cluster:
             self._hang_up(address)
         self.kill(*self.nodes)
 
-    # --- what one replica holds --------------------------------------------------------------------------------
+    # --- one replica's data ------------------------------------------------------------------------------------
 
     def contents(self, name: str, namespace: str, at: common_pb2.Timestamp) -> dict[bytes, bytes]:
         """A namespace as this replica has it at a timestamp that it has closed."""
@@ -322,7 +323,7 @@ class Cluster:
 
     @property
     def logs(self) -> str:
-        """What every node wrote so far."""
+        """Return the logs of all nodes so far."""
         return "\n".join(f"--- {name}\n{node.log}" for name, node in self.nodes.items())
 
 

@@ -1,4 +1,4 @@
-"""Conditions of a cluster of real processes, each in a thread, who write down what they see.
+"""Watchers of a cluster of real processes, each in a thread, that record the changes they see.
 
 Two kinds: one watches one node by a plain stub, and when its stream ends begins there again, as soon as the node is
 back, from its last resolved mark; the other watches through the client, which does all of that by itself.
@@ -51,7 +51,7 @@ def request(namespace: str, after: Timestamp, interval_ms: int = 100) -> watch_p
 
 
 def everything(address: str, namespace: str, until: Timestamp) -> list[Seen]:
-    """What one node says was ever committed in a namespace, up to ``until``."""
+    """Return all changes that were ever committed in a namespace, up to ``until``, as one node tells them."""
     found: list[Seen] = []
     with grpc.insecure_channel(address, options=_LOCAL_POOL) as channel:
         for reply in watch_pb2_grpc.WatchStub(channel).KeyValue(request(namespace, ZERO), timeout=60):
@@ -89,7 +89,7 @@ class _Watcher(threading.Thread):
 
 
 class NodeWatcher(_Watcher):
-    """Of one node. What came above its last mark when a stream ended is dropped, since it comes again."""
+    """Watches one node. When a stream ends, changes above its last mark are dropped, since they come again."""
 
     def __init__(self, address: str, namespace: str, after: Timestamp) -> None:
         super().__init__(after)

@@ -14,7 +14,7 @@ _CONTEXT: Final = click.Context(ROOT)
 
 
 def child(node: Any, name: str) -> Any:
-    """The command or group of this name in a group; None where there is none."""
+    """Return the command or group of this name in a group, or None."""
     return node.get_command(_CONTEXT, name)
 
 

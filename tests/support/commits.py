@@ -30,7 +30,7 @@ def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
 
 
 def run_adds(client: Client, **options: Any) -> list[int]:
-    """What a function saw that adds 5 each time that it runs: the number of its run."""
+    """Run a function that adds 5, and return the numbers of its runs."""
     runs: list[int] = []
 
     async def once(txn: AsyncTransaction) -> list[int]:

@@ -1,7 +1,7 @@
-"""Damages copies of a data directory and uses each: run as a process of its own, since a crash is what is looked for.
+"""Damages copies of a data directory and uses each: run as a process of its own, since the tests look for crashes.
 
-``python -m support.damage DIRECTORY FIRST LAST`` prints a line before each probe and one after it, so that the last
-line before a crash says which seed brings it about.
+``python -m support.damage DIRECTORY FIRST LAST`` prints a line before and after each probe, so that the last line
+before a crash names the seed that causes it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def flipped_bit_in_an_item(data: bytearray, draw: random.Random) -> None:
 
 
 def turned_bit_in_a_key(data: bytearray, draw: random.Random) -> None:
-    """Of an item on a leaf: it may stand out of its order then."""
+    """Turn a bit in the key of an item on a leaf. The item may then stand out of its order."""
     counts = {
         start: (int.from_bytes(data[start + 12 : start + 14], "little") - 16) // 2
         for start in range(2 * PAGE, len(data), PAGE)
@@ -180,7 +180,7 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 
 class Contents:
-    """What an undamaged directory holds."""
+    """The contents of an undamaged directory."""
 
     def __init__(self, engine: LmdbEngine) -> None:
         self.rows = read_rows(engine)
@@ -239,7 +239,7 @@ def use(engine: LmdbEngine, contents: Contents) -> str:
             version = store.get(LogicalKey(key), NOW)
         except DataLoss:
             continue
-        # Where a scan finds damage, it may be a key that is another one now: it is missed under its own.
+        # If a scan finds damage, the cause may be a key that has turned into another: it is missed under its own.
         if (version is None and not lost) or (version is not None and version.payload != contents.rows[key]):
             raise AssertionError(f"wrong row {key!r}")
     write(engine)
@@ -272,7 +272,7 @@ def probe(whole: Path, contents: Contents, seed: int) -> str:
         return f"refused {error.problem.partition('data.mdb: ')[2]}"
     outcome = use(engine, contents)
     engine.close()
-    # What was written stands on sound pages.
+    # New writes stand on sound pages.
     open_lmdb(path).close()
     return outcome
 

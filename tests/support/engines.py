@@ -12,7 +12,7 @@ IDENTITY = Identity("cluster-a", "node-1", "storage-1")
 
 
 def open_lmdb(path: Path, *, map_bytes: int | None = 1 << 30, reserve_bytes: int | None = None) -> LmdbEngine:
-    """Without waiting for the disk: what a test loses in a power cut it does not miss."""
+    """Without waiting for the disk: tests do not miss data that a power cut would lose."""
     return LmdbEngine.open(
         path, new_identity=lambda: IDENTITY, map_bytes=map_bytes, reserve_bytes=reserve_bytes, sync=False
     )

@@ -6,7 +6,7 @@ import os
 from typing import Final
 
 EXAMPLES: Final = int(os.environ.get("HYPOTHESIS_EXAMPLES", "40"))
-"""Of a property that says nothing of it. CI runs a hundred, ``make test-quick`` ten."""
+"""The number of examples of a property that does not set its own. CI runs a hundred, ``make test-quick`` ten."""
 _OF_CI: Final = 100
 
 

@@ -34,7 +34,7 @@ def open_client(face: str, *arguments: Any, **options: Any) -> Client:
 
 
 def run_core(client: Client, work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine of the client's core gives, where that core runs."""
+    """Return the result of a coroutine of the client's core, run on that core's loop."""
     return cast("T", client._waited(work)) if isinstance(client, _OnLoop) else run(work)
 
 

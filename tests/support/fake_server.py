@@ -1,4 +1,4 @@
-"""A gRPC server in this process whose answers a test writes by hand.
+"""A gRPC server in this process, with answers that a test writes by hand.
 
 A handler is a function of the request (or of the iterator of requests) and the context; it returns the reply, or yields
 replies. :func:`refuse` ends a call as a Cortado server does, :func:`break_off` as a broken connection looks.
@@ -77,8 +77,8 @@ def break_off(context: grpc.ServicerContext) -> NoReturn:
 class FakeServer:
     """Answers ``Service.Method`` with the handler of that name; remembers every request in ``requests``.
 
-    ``merged`` names the methods whose calls came on the coalescing stream, in their order, and ``given_up`` holds the
-    ids of calls on it that the client took back.
+    ``merged`` names the methods of calls that came on the coalescing stream, in their order. ``given_up`` holds the ids
+    of calls on it that the client cancelled.
     """
 
     def __init__(self, *, has_calls: bool = True, threads: int = 16) -> None:
@@ -157,7 +157,7 @@ class _Aborted(Exception):
 
 
 class _CallContext:
-    """What handlers use of gRPC's context, for a call on the stream."""
+    """The part of gRPC's context that handlers use, for a call on the stream."""
 
     def __init__(self) -> None:
         self.details: dict[str, bytes] = {}

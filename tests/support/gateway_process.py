@@ -39,7 +39,8 @@ class GatewayProcess:
         return connection
 
     def send(self, *pieces: bytes) -> Answer:
-        """What comes until the gateway closes, or the answer is there; ``pieces`` are sent one after the other."""
+        """Send ``pieces`` one after the other, and return the bytes that come until the gateway closes or the answer is
+        complete."""
         with self.connect() as connection:
             for each in pieces:
                 connection.sendall(each)
@@ -48,7 +49,7 @@ class GatewayProcess:
 
 @dataclass
 class Answer:
-    """``rest`` is what came behind it."""
+    """``rest`` holds the bytes behind it."""
 
     status: int
     headers: dict[str, str]
@@ -60,7 +61,7 @@ class Answer:
 
 
 def read_answer(connection: socket.socket, begun: bytes = b"") -> Answer:
-    """The next answer, whose length its headers say. One of status 0 where the connection ended instead."""
+    """Read the next answer, by the length in its headers. Its status is 0 if the connection ended instead."""
     data = begun
     while b"\r\n\r\n" not in data:
         data += (piece := _received(connection))

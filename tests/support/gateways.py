@@ -36,11 +36,11 @@ class Gateway:
         self.http = httpx.AsyncClient(transport=transport, base_url="http://localhost:7629")
 
     def run(self, work: Any) -> Any:
-        """What a coroutine returns, on the gateway's loop."""
+        """Return the result of a coroutine, run on the gateway's loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(WAIT_S)
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Whatever is answered, the OpenAPI document says that it may be."""
+        """Send a request, and check that the OpenAPI document declares the answer."""
         response: httpx.Response = self.run(self.http.request(method, path, **options))
         self._check_declared(method, response)
         return response

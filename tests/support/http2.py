@@ -65,7 +65,7 @@ class Connection:
         return {int.from_bytes(each[:2], "big"): int.from_bytes(each[2:], "big") for each in pairs}
 
     def frames(self) -> Iterator[Frame]:
-        """What comes, to the end of the connection. Raises TimeoutError after a minute of nothing."""
+        """Yield all frames to the end of the connection. Raises TimeoutError after a minute of nothing."""
         while True:
             size = int.from_bytes(self._buffer[:3], "big")
             if len(self._buffer) < _HEAD_BYTES or len(self._buffer) < _HEAD_BYTES + size:

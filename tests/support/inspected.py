@@ -40,7 +40,7 @@ PAIRS = 20
 
 
 def make_engine(pairs: int = PAIRS) -> MemoryEngine:
-    """What every sound replica holds."""
+    """Return the engine that every sound replica holds."""
     store = EngineStore()
     world = TableWorld(store)
     fields = [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]
@@ -56,7 +56,7 @@ def make_engine(pairs: int = PAIRS) -> MemoryEngine:
 
 
 def make_log(engine: MemoryEngine) -> LogDisk:
-    """The log of a replica with that engine: three entries, the last of which wrote a pair."""
+    """The log of a replica with that engine: three entries; the last one wrote a pair."""
     with engine.read() as txn:
         item = txn.seek(Space.DATA, kv_key("sessions", b"user-%03d0" % (PAIRS - 1)))
         state = AppliedState.decode(txn.get(Space.META, applied_key(GROUP)) or b"")
@@ -68,7 +68,7 @@ def make_log(engine: MemoryEngine) -> LogDisk:
 
 
 def log_disk(*appends: Sequence[LogRecord]) -> LogDisk:
-    """Log files with small segments, and what was appended to them."""
+    """Return log files with small segments that hold these appends."""
     disk = LogDisk()
     log_files = LogFiles.open(disk, segment_bytes_max=1)
     for each in appends:

@@ -173,7 +173,7 @@ class Scene:
         return rows
 
     def staged(self) -> int:
-        """How many stored items are staged, as of what is applied."""
+        """Return the number of stored items that are staged, by the applied state."""
         return len(
             list(self.node.meta.store.snapshot(self.node.meta.applied.last_ts).scan(*prefix_range(STAGED_SPACE)))
         )
@@ -196,7 +196,7 @@ class Scene:
 
 @contextmanager
 def nothing_put_in_place() -> Iterator[asyncio.Event]:
-    """Until the event that it gives is set: what is committed meanwhile stays where it was staged."""
+    """Until the event that it gives is set: committed rows stay where they were staged."""
     release = asyncio.Event()
     put_in_place = LargeTransactions._put_in_place
 

@@ -1,4 +1,4 @@
-"""What is appended to log files, and what must be there afterwards: a dumb twin, and histories of several groups."""
+"""Appends to log files, and the records that must be there afterwards: a dumb twin, and histories of several groups."""
 
 from __future__ import annotations
 

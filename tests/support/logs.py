@@ -1,4 +1,4 @@
-"""Log files in memory, for nodes whose disk is not what a test is about."""
+"""Log files in memory, for tests of nodes that are not about the disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def memory_log_files(disk: LogDisk | None = None) -> LogFiles:
 
 
 def memory_log_disk() -> LogDisk:
-    """What outlives a process."""
+    """Return the disk that outlives a process."""
     disk = LogDisk(random.Random(0))
     disk.promises_blocks = True
     return disk

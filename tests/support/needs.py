@@ -10,7 +10,7 @@ import pytest
 
 
 def need(there: bool, what: str) -> None:
-    """End the test unless ``there``; ``what`` says what the machine lacks."""
+    """End the test unless ``there``; ``what`` names the thing that the machine lacks."""
     if there:
         return
     if os.environ.get("CI"):

@@ -140,7 +140,7 @@ class WorldTransport:
 
 
 class Place:
-    """A host: what outlives its node's processes."""
+    """A host: it outlives its node's processes."""
 
     def __init__(self, world: World, node_id: str, *, is_first: bool) -> None:
         self._world = world
@@ -169,7 +169,7 @@ class Place:
         return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     async def start(self, *failures: Exception) -> Host:
-        """Begin a life, on a disk whose first writes of the log end with ``failures``."""
+        """Begin a life on a disk; its first writes of the log end with ``failures``."""
         world = self._world
         self.lives += 1
         self.disk, self.data = HeldStorage(world.loop), HeldStorage(world.loop)
@@ -203,7 +203,7 @@ class Place:
         return self.node
 
     def crash(self) -> None:
-        """The process is gone: what it had not synced, too. (Its callbacks find a closed node.)"""
+        """The process is gone: its unsynced writes, too. (Its callbacks find a closed node.)"""
         self.is_running = False
         self.disk.hold()
         self.data.hold()
@@ -217,7 +217,7 @@ class Place:
 
 
 class World:
-    """All places, and what lies between them."""
+    """All places, and the network between them."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class World:
         self.fetches = 0
         self.ranges_read = 0
         self.silent: set[str] = set()
-        """Who answers nobody that repairs its data."""
+        """Nodes that answer no node that repairs its data."""
         self.fetch_bytes_per_s = 0
         """How fast snapshots come over; 0: at once."""
         self.held_links: set[tuple[str, str]] = set()
@@ -321,7 +321,7 @@ class World:
         return found[0] if found else 0
 
     def leaders(self) -> list[Host]:
-        """Who believes to lead, by term."""
+        """Return the hosts that believe to lead, by term."""
         nodes = [each.node for each in self.places.values() if each.is_running]
         return sorted((node for node in nodes if node.meta.role is Role.LEADER), key=lambda node: node.meta.term)
 
@@ -375,7 +375,7 @@ class World:
         self.held_links.add((sender, to))
 
     def let_go(self) -> None:
-        """What was held arrives now, in its order, wherever the network is cut by now."""
+        """Deliver the held messages now, in their order, through any present cut of the network."""
         held, self.held = self.held, []
         self.held_links.clear()
         for sender, group_id, message in held:

@@ -54,7 +54,7 @@ def followed(clock: Callable[[], int]) -> HostTime:
 
 
 class NodeDisk:
-    """A disk in memory, which outlives the nodes that run on it, and whose log a test can hold back, refuse or break.
+    """A disk in memory that outlives the nodes that run on it. A test can hold back, refuse or break its log.
 
     While held, appends to the log wait before they write anything. ``failures`` are raised by the next ones, one each,
     after which nothing was written.

@@ -1,7 +1,7 @@
 """Ports on loopback that no other test process gives to a server meanwhile.
 
-A server that was killed must find its port again, though nobody listened on it for a while. So each test process locks
-a block of ports for as long as it lives, and hands them out in turn. They lie below those that the system gives to
+A killed server must find its port again, even if no process listened on it for a while. So each test process locks a
+block of ports for as long as it lives, and hands them out in turn. They lie below those that the system gives to
 outgoing connections.
 """
 
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports in a row that nobody listens on."""
+    """Return ports in a row on which no process listens."""
     return _block().take(count)
 
 

@@ -1,6 +1,6 @@
-"""What must hold in a group at every moment, whatever fails: checked by :class:`support.raft_world.World`.
+"""The invariants of a group at every moment, whatever fails: checked by :class:`support.raft_world.World`.
 
-Each check reads the replicas' disks and logs from outside, as nobody in a real group can.
+Each check reads the replicas' disks and logs from outside, as no member of a real group can.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Checks:
                     self._configurations.append((each.index, record.configuration))
 
     def synced(self, replica) -> None:
-        """What a log takes for durable is in the log files, as it has it in memory."""
+        """Check that the log files hold the records that a log takes for durable, as it has them in memory."""
         journal, disk = replica.log._core.journal, replica.disk
         for index in range(max(journal.base[0], disk.log.base[0]), journal.durable_index + 1):
             kept, held = disk.log.term_at(index), journal.term_at(index)
@@ -95,7 +95,7 @@ class Checks:
         self.data_follows_the_log(replica)
 
     def data_follows_the_log(self, replica) -> None:
-        """The log files reach to what is applied, but where a snapshot came, which says how they will."""
+        """Check that the log files reach the applied index, unless a snapshot came: it says how they will."""
         log, data = replica.disk.log, replica.disk.data
         if data.reset is None:
             is_within = log.base[0] <= data.applied[0] <= log.last[0]
@@ -103,7 +103,7 @@ class Checks:
             self.that(is_within and log.term_at(data.applied[0]) == data.applied[1], what)
 
     def opened(self, replica):
-        """What a start finds. Raises DataLoss."""
+        """Return the stored log that a start finds. Raises DataLoss."""
         disk = replica.disk
         log_last, is_reset = disk.log.last, disk.data.reset is not None
         stored = disk.opened()
@@ -112,7 +112,8 @@ class Checks:
         return stored
 
     def handed_over(self, replica, entries) -> None:
-        """What is to be applied is in its own log files, and committed; each once in a life, in order."""
+        """Check that entries to be applied are in the replica's own log files, and committed: each once in a life, in
+        order."""
         log, disk = replica.log, replica.disk
         life, index = self._handed.get(replica.node_id, (0, 0))
         index = max(index, disk.data.applied[0]) if life == replica.life else disk.data.applied[0]
@@ -127,7 +128,8 @@ class Checks:
         self._world.counts["handed over with the log ahead"] += log.last[0] > index
 
     def _is_committed(self, replica, entry) -> None:
-        """Once, by whom it is applied first: of the voters then or later, a majority has it on its disks."""
+        """Check an entry once, at the first replica that applies it: a majority of the voters then or later has it on
+        its disks."""
         index, term = entry.index, entry.term
         if index in self.durable_commit_index:
             return
@@ -176,8 +178,8 @@ class Checks:
     # --- callers ----------------------------------------------------------------------------------------------------
 
     def acknowledged(self, replica, index, term, value) -> None:
-        """What is acknowledged is on a majority's disks: of the voters now, or of those when it was appended, where
-        it was committed before they changed."""
+        """Check that an acknowledged entry is on a majority's disks: of the voters now, or of those when it was
+        appended, if it was committed before they changed."""
         now, then = (
             replica.log.configuration.voters,
             replica.log.window.roster_at(max(index, replica.log.window.base[0])).configuration.voters,
@@ -205,7 +207,7 @@ class Checks:
         self.that(read_index >= acknowledged_before, what)
 
     def freshness(self, replica) -> None:
-        """What a replica calls fresh contains all that was acknowledged by then."""
+        """Check that a replica's fresh state contains all writes that were acknowledged by then."""
         if replica.log is None or replica.log.fresh_as_of_ms is None:
             return
         at_ms = replica.true_ms(replica.log.fresh_as_of_ms) - 1e-6

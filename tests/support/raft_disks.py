@@ -1,11 +1,11 @@
-"""What a replica keeps: log files, modelled as what their records come to, and behind them the data.
+"""A replica's stores: log files, modelled as the sum of their records, and behind them the data.
 
 ::
 
     log files    HARD_STATE behind 2 | ENTRY 3 | ENTRY 4 | ENTRY 5 | TRUNCATE 5 | ...      one batch is there or is not
-    data         applied to 3, and whatever that left there                                 never ahead of the log
+    data         applied to 3, and the state that it left there                             never ahead of the log
 
-A batch that can't follow what the files hold is refused, as :mod:`cortado.store.log_files.ledger` refuses it.
+A batch that can't follow the files' records is refused, as :mod:`cortado.store.log_files.ledger` refuses it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LogDisk:
         return HardState() if self.hard_state is None else decode_hard_state(GROUP, self.hard_state.payload)
 
     def stored(self) -> StoredLog:
-        """What a start decodes. Raises DataLoss."""
+        """Return the log that a start decodes. Raises DataLoss."""
         return decode_stored(GROUP, self.hard_state, [self.entries[index] for index in sorted(self.entries)])
 
 
@@ -101,13 +101,14 @@ class Data:
 
 @dataclass
 class Disk:
-    """What survives a crash."""
+    """The part of a replica that survives a crash."""
 
     log: LogDisk = field(default_factory=LogDisk)
     data: Data = field(default_factory=Data)
 
     def opened(self) -> StoredLog:
-        """What a start finds, and makes good first where a snapshot came and the log files had not followed."""
+        """Return the log that a start finds. If a snapshot came and the log files had not followed, they are completed
+        first."""
         stored, reset = self.log.stored(), self.data.reset
         if reset is not None and stored.hard_state.base_index < reset.base_index:
             stored, writes = reset_to(GROUP, stored, reset)

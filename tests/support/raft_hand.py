@@ -8,7 +8,7 @@
     group.send_all()             -> group.mail
     group.deliver(to="n2")
     group.sync("n2")             its log files catch up
-    group.apply("n2")            and what is committed is applied to its data
+    group.apply("n2")            and committed entries are applied to its data
     group.store("n2")            both
 """
 
@@ -74,7 +74,7 @@ class Hand:
         )
 
     def start(self, node_id: str) -> RaftLog:
-        """From what is on its disk; what was not stored, or not applied, is lost."""
+        """Start a replica from its disk; writes that were not stored, or not applied, are lost."""
         self.lose(node_id)
         self.lives += 1
         self.logs[node_id] = RaftLog(
@@ -90,7 +90,7 @@ class Hand:
         return self.logs[node_id]
 
     def add_empty(self, node_id: str) -> RaftLog:
-        """Let in by whom the one with the longest log knows."""
+        """Start an empty member that knows the members of the longest log."""
         furthest = max(self.logs.values(), key=lambda log: log.last)
         self.joined[node_id] = furthest.roster
         self.disks[node_id], self.applied[node_id] = LogDisk(), []
@@ -100,7 +100,7 @@ class Hand:
         return self.logs[node_id].append(Encoded(body))
 
     def lose(self, node_id: str) -> None:
-        """What is on its way to the log files or to the data does not arrive."""
+        """Lose the writes on their way to the log files or to the data."""
         self.outstanding.pop(node_id, None)
         self.applying.pop(node_id, None)
 
@@ -141,13 +141,13 @@ class Hand:
     def store(self, node_id: str) -> None:
         """Its log files catch up, and its data."""
         while self.sync(node_id) or self.apply(node_id):
-            """Whatever came of it is stored, too."""
+            """New writes that follow from it are stored, too."""
 
     def write(self, node_id: str, writes: Writes) -> None:
         self.disks[node_id].write(writes)
 
     def install(self, node_id: str, meta: SnapshotMeta, applied: Sequence[Entry]) -> None:
-        """A snapshot, whose state is what ``applied`` left, takes the place of the data, and the log follows."""
+        """Install a snapshot: the state after ``applied`` takes the place of the data, and the log follows."""
         log = self.logs[node_id]
         writes = log.window.install(meta)
         self.applied[node_id] = list(applied)
@@ -163,7 +163,7 @@ class Hand:
             self.logs[node_id].tick(self.now_ms)
 
     def send(self, node_id: str) -> list[Letter]:
-        """What may leave a replica now goes into the mail."""
+        """Put the messages that may leave a replica now into the mail."""
         letters = [Letter(node_id, each.to, each.body) for each in self.logs[node_id].outbox()]
         self.mail += letters
         return letters

@@ -1,7 +1,7 @@
-"""What happens in a Raft group, in words: the lines of the transcripts in ``tests/golden/raft/transcripts``.
+"""The events of a Raft group, in words: the lines of the transcripts in ``tests/golden/raft/transcripts``.
 
 ``4@2`` is the entry at index 4 that the leader of term 2 appended. A message is one phrase that says what its sender
-asks or tells. A :class:`View` is what can be seen of one replica; two views of it tell what has changed.
+asks or tells. A :class:`View` is the visible state of one replica; two views of it show its changes.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class View:
         )
 
     def brief(self) -> str:
-        """Where it stands, and its log."""
+        """Return its role and its log, in brief."""
         last = self.entries[-1][0] if self.entries else self.base
         return f"{self.standing()}; its log ends at {place_words(last)}, committed to {self.committed}"
 

@@ -1,8 +1,8 @@
 """Replicas of one group in one process, over a virtual network, virtual disks and virtual clocks, all from one seed.
 
 Only ``RaftLog`` is real. A :class:`Replica` stands for the node around it: it stores writes in its log files, and
-applies to its data what is committed, each in its own time; a crash may lose what is on its way. And it carries
-messages. The :class:`World` owns time and faults, and checks after every event what must never be otherwise
+applies committed entries to its data, each in its own time; a crash may lose writes on their way. And it carries
+messages. The :class:`World` owns time and faults, and checks the invariants after every event
 (:mod:`support.raft_checks`)::
 
     world = World(seed=7)
@@ -96,7 +96,7 @@ def quiet_rates(propose_ms: float = 0.0) -> Rates:
 
 
 class Replica:
-    """A node's shell around its ``RaftLog``; ``log`` is None while it is down."""
+    """A node's shell around its ``RaftLog``; ``log`` is None while the node is down."""
 
     def __init__(self, world: World, node_id: str, disk: Disk) -> None:
         self.world = world
@@ -159,7 +159,7 @@ class Replica:
             self.round()
 
     def round(self) -> None:
-        """What a node's loop does: step, tick, send, store, answer."""
+        """Run a round as a node's loop does: step, tick, send, store, answer."""
         log = self.log
         if log is None or self.world.now_ms < self.paused_until_ms:
             return
@@ -306,7 +306,7 @@ class Replica:
             self._fetch(offer.sender, offer.meta)
 
     def _fetch(self, sender: str, meta: SnapshotMeta) -> None:
-        """Meanwhile the log goes on, and may come to hold what the snapshot brings."""
+        """Meanwhile the log goes on, and may come to hold the snapshot's entries."""
         world = self.world
         if meta.index <= self.disk.data.applied[0]:
             return
@@ -397,7 +397,7 @@ class World:
         self._found(voters)
 
     def _found(self, voters: int) -> None:
-        """A group that was founded by one and has grown to ``voters``, on whose disks that stands."""
+        """Found a group of one that has grown to ``voters``, as their disks say."""
         members = tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}") for i in range(voters))
         writes = bootstrap_writes(GROUP, members[0])
         if voters > 1:
@@ -489,7 +489,7 @@ class World:
             self.after(delay_ms, lambda: self.replicas[message.to].receive(sender, message.body))
 
     def disk_delay_ms(self, replica: Replica) -> float:
-        """Of its log files."""
+        """Return the delay of its log files."""
         if replica.hung_log_until_ms > self.now_ms:
             return replica.hung_log_until_ms - self.now_ms
         return self.random.uniform(0.1, self.rates.disk_ms_max)
@@ -535,7 +535,7 @@ class World:
         self.after(delay_ms, lambda: replica.start() if replica.log is None else None)
 
     def _let_some_arrive(self, replica: Replica) -> None:
-        """What was on its way to either store may be there, or not."""
+        """Let writes on their way to either store arrive, or not."""
         disk = replica.disk
         self.counts["crashes with data behind"] += replica.log.applying.backlog > 0
         self.counts["crashes while it was applied"] += bool(replica.applying)
@@ -629,7 +629,7 @@ class World:
         self._ask("transfers", lambda log: log.transfer.begin())
 
     def _member(self) -> None:
-        """One step of growing or shrinking, whatever the leader allows."""
+        """Grow or shrink by one step, if the leader allows it."""
         leader = self.leader()
         if leader is None:
             return

@@ -1,4 +1,4 @@
-"""A history of documents and pairs, from a seed: what a backup is to bring back, version by version."""
+"""A history of documents and pairs, from a seed: the history that a backup has to restore, version by version."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def versions_of(client: Client, at: Timestamp, since: Timestamp) -> Versions:
 
 
 def state_of(client: Client, at: Timestamp) -> Versions:
-    """What a read at ``at`` finds of every key."""
+    """Return the version of every key that a read at ``at`` finds."""
     found: Versions = set()
     for start, end in archived_ranges():
         for body in client.backups.read(start, end, Wanted(at)):

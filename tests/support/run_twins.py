@@ -1,7 +1,7 @@
 """Two nodes that are asked the same: one answers the plain calls of a message together, the other each by itself.
 
-Both stand on clocks that are set, over stores in memory, and draw nothing from chance. So what they append, answer,
-store and measure has to be the same bytes.
+Both stand on clocks that are set, over stores in memory, and draw nothing from chance. So their appends, answers,
+stores and measures have to be the same bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Served:
         self._replies: asyncio.Queue[calls_pb2.CallReply] = asyncio.Queue()
 
     async def start(self) -> None:
-        # To the millisecond: what stands between follows a clock that is set a little later.
+        # To the millisecond: times in between follow a clock that is set a little later.
         self.node.clock._read_physical_ms = self.clock
         await self.node.start()
         # A client takes its first request id from a time that it was told.
@@ -149,7 +149,7 @@ class Served:
             return {space: _all_of(txn, space) for space in (Space.DATA, Space.REQUESTS, Space.CHANGES)}
 
     def measured(self) -> dict[str, tuple[Any, ...]]:
-        """Of each method: how many ended and how, were counted, came and were sent."""
+        """Return for each method how many calls ended and how, were counted, came and were sent."""
         return {
             name: (each.ok, dict(each.codes), each.durations.count, each.received_bytes, each.sent_bytes)
             for name, each in self.requests.methods.items()
@@ -175,7 +175,7 @@ def sizes_of_runs(patch: pytest.MonkeyPatch) -> list[int]:
 
 
 def serving(scenario: Callable[[Served], Awaitable[None]], **options: Any) -> None:
-    """Run ``scenario`` with a node whose plain calls go together."""
+    """Run ``scenario`` with a node that answers plain calls together."""
 
     async def served() -> None:
         each = Served(runs=True, **options)
@@ -189,11 +189,11 @@ def serving(scenario: Callable[[Served], Awaitable[None]], **options: Any) -> No
     run(served)
 
 
-# --- what is asked ---------------------------------------------------------------------------------------------
+# --- questions -------------------------------------------------------------------------------------------------
 
 
 class Asker:
-    """Draws messages. What it has asked before it asks again now and then."""
+    """Draws messages. It asks earlier questions again now and then."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -256,7 +256,7 @@ class Asker:
     def _plain_get(self) -> tuple[str, bytes]:
         return "Get", kv_pb2.KvGetRequest(namespace=self._namespace(), key=self._key()).SerializeToString()
 
-    # --- what is not plain -------------------------------------------------------------------------------------
+    # --- other calls -------------------------------------------------------------------------------------------
 
     def _conditional(self) -> tuple[str, bytes]:
         request = self._put(request_id=self._request_id())

@@ -101,7 +101,7 @@ def by_kernel(
 
 
 def tree_of(mapped: MappedFile) -> Tree:
-    """As it is now; read while the caller knows that nobody writes."""
+    """Return the tree as it is now. The caller reads it while it knows that no writer runs."""
     with mapped.tree(Space.DATA) as tree:
         assert tree is not None
         return tree

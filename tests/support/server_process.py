@@ -1,7 +1,7 @@
 """A real server in a process of its own, for tests that go over the wire.
 
-It serves on a free port of loopback, says so in a file, and is waited for. Whatever a test does, it ends: a process
-that is still there when its owner is done, or when the test run ends, is killed.
+It serves on a free port of loopback, says so in a file, and is waited for. Every process ends, whatever the test does:
+a process that is still there when its owner is done, or when the test run ends, is killed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _kill_leftovers() -> None:
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``.
 
-    The longer it has waited, the seldomer it asks: what is waited for wants the processor, too."""
+    The longer it has waited, the seldomer it asks: the process under test wants the processor, too."""
     began_s = time.monotonic()
     while not condition():
         waited_s = time.monotonic() - began_s
@@ -61,13 +61,13 @@ def is_stopped(pid: int) -> bool:
 
 
 def peer_address_of(address: str) -> str:
-    """Where a node that listens at ``address`` listens for peers, unless it is told otherwise."""
+    """Return the address at which a node at ``address`` listens for peers by default."""
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) + 1}"
 
 
 class ServerProcess:
-    """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far.
+    """``cortado server`` on ``data_dir``. ``endpoint`` is its address, ``log`` its output so far.
 
     ``under`` is a command that runs it, such as a tracer; it must become the server, or end with it. ``cortado`` is the
     command line of another build or environment; it may be set anew for the next start.
@@ -94,7 +94,7 @@ class ServerProcess:
 
     @property
     def peer_address(self) -> str:
-        """Where its peers find it: the port after its clients' one."""
+        """Return the address for its peers: the port after its clients' one."""
         return peer_address_of(self._listen)
 
     @property
@@ -116,7 +116,7 @@ class ServerProcess:
 
     @property
     def served_at(self) -> str:
-        """Where it serves; empty while it does not yet."""
+        """Return the address at which it serves, empty while it does not yet."""
         return self._port_file.read_text().strip() if self._port_file.exists() else ""
 
     @property
@@ -143,7 +143,7 @@ class ServerProcess:
         _RUNNING.add(self._process)
 
     def await_ready(self) -> ServerProcess:
-        """Waits until what was launched serves; kills it where it does not."""
+        """Wait until the launched process serves; kill it if it does not."""
         try:
             wait_until(self._is_ready, f"the server is ready\n{self.log}", READY_S)
         except BaseException:

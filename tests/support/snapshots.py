@@ -227,8 +227,8 @@ class FakeDriver:
 
 
 class InlineStorage:
-    """Runs each job ``takes_s`` later, on the loop, until ``jobs_max`` were run. A crash ends everything: nobody hears
-    of anything any more."""
+    """Runs each job ``takes_s`` later, on the loop, until ``jobs_max`` were run. A crash ends everything: no callback
+    runs any more."""
 
     def __init__(self, takes_s: float = 0.0) -> None:
         self._takes_s = takes_s
@@ -244,7 +244,7 @@ class InlineStorage:
         """Nothing runs beside the loop."""
 
     def go_on(self) -> None:
-        """Run what was held back, and everything after it."""
+        """Run the held jobs, and all later ones."""
         self.jobs_max = 1 << 60
         for job, done in self._waiting:
             self.submit(job, done)
@@ -307,7 +307,7 @@ class _Transport:
         self.fetch_snapshot = network.fetch_snapshot
 
     def configure(self, configuration: Roster) -> None:
-        """Everybody is connected."""
+        """Connect all members."""
 
     def send(self, group_id: int, messages: Sequence[object]) -> None:
         raise AssertionError("snapshots send no messages of the log's")
@@ -355,7 +355,7 @@ class Replica:
         self.begin_life()
 
     def begin_life(self) -> None:
-        """What a start of the process makes anew, after it has reset the log where that was not done."""
+        """Create the objects of a new process. A reset of the log that was not completed is completed."""
         opened = CrashingLog.open(self.log_disk)
         assert isinstance(opened, CrashingLog)
         self.log_files = opened
@@ -399,16 +399,16 @@ class Replica:
         return GroupContext(cast(Host, host), GroupRange(GROUP), self.store, self.machine, cast(RaftLog, self.log))
 
     def stored_log(self) -> StoredLog:
-        """What a start would find."""
+        """Return the log that a start would find."""
         return stored_log(memory_log_files(self.log_disk).groups, GROUP, owner="")
 
     @property
     def base_index(self) -> int:
-        """Where the stored log begins."""
+        """Return the index at which the stored log begins."""
         return self.stored_log().hard_state.base_index
 
     async def restart(self) -> None:
-        """Power loss: nothing of this life goes on, and what was not synced is gone."""
+        """Lose power and start again: nothing of this life goes on, and unsynced writes are gone."""
         await self.stop()
         assert isinstance(self.files, MemorySnapshotFiles)
         self.files.crash()

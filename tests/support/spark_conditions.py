@@ -108,7 +108,7 @@ VALUES: Final[dict[str, tuple[Any, ...]]] = {
     "day": _DAYS,
     "ts": _MOMENTS,
 }
-"""Of some fields, which their values are of."""
+"""The values by the fields that have them."""
 
 
 def expression(random: Random, depth: int = 2) -> Any:
@@ -174,7 +174,7 @@ _OF: Final[dict[str, tuple[str, ...]]] = {
     "tm": _TIMES,
     "b": ("true", "FALSE"),
 }
-# Of other types, for sessions that do not refuse what they cannot cast.
+# Casts from other types, for sessions that do not refuse impossible casts.
 _NUMERIC_CASTS: Final = ("'1'", "'1.5'", "NULL", "1.5", "2S")
 _CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("i", "l", "r.n", "R.N", "f", "x", "p"), _NUMERIC_CASTS),
@@ -194,7 +194,8 @@ _ODD: Final = (
 
 
 def condition(random: Random, *, lenient: bool, depth: int = 3) -> str:
-    """``lenient`` for a session that makes null of what it cannot cast (``spark.sql.ansi.enabled`` off)."""
+    """Return a condition. ``lenient`` is for a session that turns impossible casts into null
+    (``spark.sql.ansi.enabled`` off)."""
     kind = random.random()
     if depth and kind < 0.5:
         word = random.choice((" AND ", " OR "))

@@ -26,7 +26,7 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 
 class SparkTables:
-    """Tables of database ``d``, whose names begin with ``prefix``."""
+    """Tables of database ``d`` with names that begin with ``prefix``."""
 
     def __init__(self, spark: SparkSession, client: Client, endpoint: str, prefix: str) -> None:
         self.spark = spark

@@ -1,4 +1,4 @@
-"""What a process asked of the kernel, and when: strace's output, read.
+"""The system calls of a process, and their times: strace's output, read.
 
 The times are the machine's wall clock, so traces of several processes can be laid side by side.
 """

@@ -1,4 +1,4 @@
-"""A catalogue and tables over a store of versions: what the node holds together, in one object and one thread.
+"""A catalogue and tables over a store of versions: the parts that a node holds together, in one object and one thread.
 
 Every write is evaluated at the newest state and applied at once, so tests read like the story they tell. ``WORLDS`` are
 the stores that the same tests run over: a dictionary, and the real store of versions over the engine's twin in memory.
@@ -266,7 +266,7 @@ class TableWorld:
         return found
 
     def repair(self, table: str) -> Repaired:
-        """What a check has found is put right."""
+        """Repair the problems that a check has found."""
         suspects = [each.suspect for each in self.check(table) if each.suspect is not None]
         _, done = self.store.write(
             lambda reader, ts: evaluate_repair(reader, self.catalog(reader), DATABASE, table, suspects)

@@ -1,4 +1,4 @@
-"""Real nodes with certificates, and what an operator's certificate does to them."""
+"""Real nodes with certificates, and calls with an operator's certificate."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a commit must do, said in two pages: a dictionary of documents, one of pairs, and when each last changed.
+"""The duties of a commit, in two pages: a dictionary of documents, one of pairs, and when each last changed.
 
-An operation is a tuple, its kind first; ``DOCUMENTS`` and ``PAIRS`` name the kinds. A *thing* is what can change: a row
-``("row", key)``, a pair ``("pair", key)``, or a value of a unique index. Everything is looked at anew each time.
+An operation is a tuple, its kind first; ``DOCUMENTS`` and ``PAIRS`` name the kinds. A *thing* is a unit of change: a
+row ``("row", key)``, a pair ``("pair", key)``, or a value of a unique index. Everything is looked at anew each time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def key_of(document: Mapping[str, Any]) -> Key:
 
 @dataclass
 class State:
-    """Rows and pairs, each with the timestamp of its commit; ZERO for what the transaction itself has written."""
+    """Rows and pairs, each with the timestamp of its commit; ZERO for the transaction's own writes."""
 
     rows: dict[Key, tuple[Document, Timestamp]] = field(default_factory=dict)
     pairs: dict[bytes, tuple[bytes, Timestamp]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class State:
     """When a thing last changed: deletes, too."""
 
     def holders(self, of: str) -> dict[Any, list[Key]]:
-        """Who has each value of a unique index."""
+        """Return the rows that hold each value of a unique index."""
         found: dict[Any, list[Key]] = {}
         for key, (document, _) in self.rows.items():
             if document[of] is not None:
@@ -119,7 +119,7 @@ class Interpreter:
                 row += 1
         for thing, place in self.written.items():
             if self.is_newer(thing):
-                # Which one is named of several, nobody promises.
+                # If there are several, no rule says which one is named.
                 return Refused(WriteConflict, place if len(self.written) == 1 else None)
         return self._unique()
 
@@ -192,7 +192,7 @@ class Interpreter:
         for of in UNIQUE:
             for value, keys in self.after.holders(of).items():
                 if len(keys) > 1:
-                    # It rests on the rows that are changed, and on who has the value.
+                    # It rests on the changed rows, and on the holder of the value.
                     changed = [("row", key) for key in keys if key in self.touched]
                     stands = [(of, value)] if len(changed) < len(keys) else []
                     problems.append(WriteConflict if self.is_newer(*changed, *stands) else UniqueViolation)
@@ -219,7 +219,7 @@ class Interpreter:
 
 
 class Conflicting(CortadoError):
-    """Two values collide, one of which the transaction could see: either may be named."""
+    """Two values collide, and the transaction could see one of them: either may be named."""
 
 
 def _check(condition: Condition | None, held: tuple[Any, Timestamp] | None) -> None:

@@ -1,7 +1,7 @@
 """A random run of writes, watches, crashes, cuts and snapshots, and what its watchers saw in the end.
 
-All bounds are tiny, so that every way on which a change can reach a watcher is taken all the time: the queue, what is
-kept in memory, and the versions in the engine, in windows and slices of a few changes each.
+All bounds are tiny, so that every way on which a change can reach a watcher is taken all the time: the queue, the
+changes in memory, and the versions in the engine, in windows and slices of a few changes each.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Scene:
         self.written += count
 
     async def write_to(self, leader: Host, number: int) -> None:
-        # Refused or unknown: the engine knows what was committed.
+        # Refused or unknown: the engine knows the committed writes.
         with suppress(CortadoError):
             result = await leader.meta.write(changes(self.random, number), size_bytes=100)
             self.timestamps.append(result.ts)
@@ -134,7 +134,7 @@ class Scene:
         await self.world.settled()
 
     def judge(self) -> list[str]:
-        """Each watcher's history, and the state that it adds up to, against what the leader holds."""
+        """Hold each watcher's history, and the state that it adds up to, against the leader's data."""
         found: list[str] = []
         node = self.world.leader()
         for watcher, start, end in self.watchers:
@@ -155,7 +155,7 @@ def with_tiny_slices(patch: pytest.MonkeyPatch) -> None:
 
 
 def run_scene(seed: int) -> list[str]:
-    """What is wrong with what the watchers of a run saw."""
+    """Return the problems in the histories of a run's watchers."""
     world = World(limits=LIMITS, settings=SETTINGS)
     scene = Scene(world, seed)
     world.run(scene.run)

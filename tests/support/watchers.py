@@ -1,4 +1,4 @@
-"""Conditions of nodes in this process, who write down what they see."""
+"""Watchers of nodes in this process that record the changes they see."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Watcher:
                 self.errors.append(ended)
             if self._turn_to is None:
                 return
-            # What came above the last mark comes again.
+            # Changes above the last mark come again.
             self.history = [each for each in self.history if each.ts <= self.resolved]
             await asyncio.sleep(0.01)
             self._node = self._turn_to()

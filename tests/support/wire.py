@@ -71,7 +71,7 @@ def refused(call: Callable[[], Any]) -> CortadoError:
 
 
 def patient(read: Callable[[], Any]) -> Any:
-    """What ``read`` returns in the end: as clients do, it is called again while the node is unavailable to it.
+    """Return the result of ``read``. As clients do, it calls again while the node is unavailable.
 
     A node that is asked for one timestamp asks its leader, and leaders change.
     """
@@ -101,7 +101,7 @@ def put_pair(namespace: str, key: bytes, value: bytes = b"", **more: Any) -> com
 
 
 def put_document(full_name: str, value: object, **more: Any) -> common_pb2.Operation:
-    """Of a JSON document."""
+    """Return a put of a JSON document."""
     put = common_pb2.DocumentPut(**_names(full_name), document=json_document(value), **more)
     return common_pb2.Operation(put=put)
 

@@ -1,6 +1,6 @@
 """How much work a piece of code does, in instructions of the interpreter: as many on a busy machine as on an idle one.
 
-A test that bounds work never looks at a clock: what a clock says depends on whatever else the machine does.
+A test that bounds work never looks at a clock: a clock depends on the other work of the machine.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ Each server is a process of its own, with its own memory, files and signals: it 
 that was executed. Only the import of its modules, half a second of processor, is shared. A test that is about starting
 (another build, a tracer, an environment) executes the command line instead.
 
-The zygote is the parent of what it forks, so it reaps them and says how each ended. It ends with its socket.
+The zygote is the parent of the processes that it forks, so it reaps them and says how each ended. It ends with its
+socket.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _POLL_S: Final = 0.01
 
 
 class Forked:
-    """What ``subprocess.Popen`` is to an executed process: ``pid``, ``poll``, ``wait``, ``send_signal``, ``kill``."""
+    """The counterpart of ``subprocess.Popen`` for a forked process: ``pid``, ``poll``, ``wait``, ``send_signal``,
+    ``kill``."""
 
     def __init__(self, zygote: Zygote, pid: int) -> None:
         self._zygote = zygote
@@ -114,7 +116,7 @@ class Zygote:
 def serve(fd: int) -> tuple[dict[str, Any], int]:
     """The zygote: import the server as its command does, then fork for each message, and tell of each that ends.
 
-    Returns in a forked child alone: what it was asked to be, and the file that it writes to.
+    Returns in a forked child alone: the request, and the file that it writes to.
     """
     sys.argv[1:] = ["server"]
     before = set(os.environ)
@@ -154,7 +156,7 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
 
 
 def _load_kernel() -> None:
-    """What each server would load: half a second of processor, and ten where it is not compiled yet."""
+    """Load the kernel that each server would load: half a second of processor, and ten if it is not compiled yet."""
     from cortado.store.mvcc.kernel.seam import COMPILING, Unfit, compiled_folder, load
 
     with suppress(Unfit):
@@ -172,7 +174,7 @@ def _tell_who_ended(ours: socket.socket) -> None:
 
 
 def become(wanted: dict[str, Any], log: int) -> None:
-    """What ``exec`` would have set up, then the command; the interpreter ends as it does after any."""
+    """Set up the process as ``exec`` would have, then run the command; the interpreter ends as it does after any."""
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)

@@ -1,4 +1,4 @@
-"""Documents and pairs that nobody else writes, beside a dictionary: each answer is known from those before it.
+"""Documents and pairs that no other caller writes, beside a dictionary: each answer is known from those before it.
 
 One caller makes one call after the other, so there is nothing to guess: a call is acknowledged, and the dictionary has
 it, or refused, and it has not.
@@ -20,7 +20,7 @@ LINES: Final = ("Accept", "application/x-ndjson")
 
 
 class Model:
-    """``stored`` is what has been acknowledged, with its etag, of each of two resources."""
+    """``stored`` has the acknowledged value and etag of each of two resources."""
 
     def __init__(self, wire: Wire, chosen: Random) -> None:
         self._wire = wire

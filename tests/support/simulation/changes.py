@@ -27,7 +27,7 @@ BOUNDS: Final = 6
 
 
 def check_changes(cluster: Cluster, source: random.Random) -> Iterator[str]:
-    """What is wrong with a window, of any replica, a sentence each."""
+    """Yield the problems of a window, of any replica, a sentence each."""
     for host in cluster.hosts.values():
         life = host.life
         if life is None or not hasattr(life, "node"):
@@ -52,7 +52,7 @@ def check_changes(cluster: Cluster, source: random.Random) -> Iterator[str]:
 def by_versions(
     store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
 ) -> Window:
-    """What the versions say."""
+    """Return the window by the versions."""
     search = VersionsPass(store.engine, store, start, end, OldestChanges(after, until, events_max), after)
     while not search.step():
         pass
@@ -62,7 +62,7 @@ def by_versions(
 def by_index(
     store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
 ) -> Window | None:
-    """What the index says; None where it does not know."""
+    """Return the window by the index, or None if the index does not know it."""
     search = IndexPass(store, 1, start, end, OldestChanges(after, until, events_max), after)
     progress = search.step()
     while progress is Progress.MORE:

@@ -1,4 +1,4 @@
-"""Verdicts over a whole run: what clients were told, against what the cluster holds in the end.
+"""Verdicts over a whole run: the answers that clients got, against the data that the cluster holds in the end.
 
 No version is ever collected in a run, so the final data is the whole truth: every version of every key with its
 timestamp. Against it each answer is checked for good::
@@ -42,7 +42,7 @@ def truth_of(data: Mapping[bytes, bytes], user_key_of: Callable[[bytes], bytes |
 
 
 def value_at(truth: Truth, key: bytes, ts: Timestamp) -> bytes | None:
-    """What a read of ``key`` at ``ts`` must return."""
+    """Return the value that a read of ``key`` at ``ts`` must return."""
     versions = truth.get(key, ())
     place = bisect_right(versions, ts, key=lambda item: item[0])
     return versions[place - 1][1] if place else None
@@ -121,7 +121,8 @@ def _check_append(truth: Truth, write: WriteCall) -> list[str]:
 
 
 def check_lists(truth: Truth, keys: Iterable[bytes], appended: Callable[[bytes, bytes], bytes]) -> list[str]:
-    """Each version of a list is the one before with one token more: nobody wrote over what he had not seen."""
+    """Check that each version of a list is the one before with one token more: no writer wrote over tokens that it had
+    not seen."""
     problems = []
     for key in keys:
         before = b""
@@ -133,8 +134,8 @@ def check_lists(truth: Truth, keys: Iterable[bytes], appended: Callable[[bytes, 
 
 
 def check_linearizable(truth: Truth, history: History, keys: Sequence[bytes]) -> list[str]:
-    """What clients saw of each key in true time has an order. Independent of timestamps, but for one question: whether
-    an unknown write happened at all."""
+    """Check that the calls of clients on each key have an order in true time. Independent of timestamps, but for one
+    question: whether an unknown write happened at all."""
     calls: list[tuple[bytes, Call]] = []
     for write in history.writes:
         for key in write.keys:

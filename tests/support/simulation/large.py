@@ -1,16 +1,16 @@
-"""Large transactions over the table of the indexers: staged by tasks, some of which run twice, and committed, aborted
-or left to expire, while others write, build indexes, read at every timestamp, validate and watch.
+"""Large transactions over the table of the indexers: staged by tasks, some of them twice, and committed, aborted or
+left to expire, while others write, build indexes, read at every timestamp, validate and watch.
 
 ====================  =======================================================================================
-makers                begin, stage chunks of rows by several tasks and tries, some of which are given up, come twice or
+makers                begin, stage chunks of rows by several tasks and tries: some tries are given up, come twice or
                       late; commit the tries that were staged whole, or abort, or never come back
 readers               all rows at a time, on any replica, in either direction, in slices or one by one
 validators            commit where no row has changed since a time: then none has
 watchers              everything that changes in the rows, across leaders and crashes
 ====================  =======================================================================================
 
-The verdict: a commit has the rows of the tries that it names, all of them at its timestamp or none anywhere; whatever
-was read at a time is what the log says of it in the end; and nothing stays staged.
+The verdict: a commit has the rows of the tries that it names, all of them at its timestamp or none anywhere; each read
+at a time agrees with the log in the end; and nothing stays staged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ VALIDATED: Final = b"validated"
 
 @dataclass(eq=False)
 class Made:
-    """A large transaction: what each of its tries has staged for sure, as codes by row; and what it was told."""
+    """A large transaction: the rows that each of its tries has staged for sure, as codes by row; and the answers to
+    it."""
 
     name: str
     transaction_id: bytes
@@ -83,7 +84,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a replica told of all rows, or of some, at a time."""
+    """A replica's answer about all rows, or some, at a time."""
 
     node: str
     ts: Timestamp
@@ -248,7 +249,7 @@ class LargeTransactors:
             self._history.acknowledged(record.commit_ts, self._cluster.now_ms)
 
     async def _change(self, change: Callable[[NodeHost], Evaluate]) -> Record | None:
-        """Of a record, by whoever leads; None where nobody answered."""
+        """Change a record at a leader. Returns None if no node answered."""
 
         async def make(node: NodeHost) -> Record:
             result = await node.meta.write(change(node))
@@ -279,7 +280,7 @@ class LargeTransactors:
             if at is not None:
                 ts = await node.meta.reads.resolve(at)
             else:
-                # As every read does: a replica that cannot tell what is staged serves nobody.
+                # As every read does: a replica that cannot tell which rows are staged serves no caller.
                 node.meta.reads.check_restored()
                 ts = node.meta.applied.last_ts if pick < 0.8 else await node.meta.reads.linearize()
             return ts, _rows_at(node, self.table_id, ts, how)
@@ -321,7 +322,7 @@ class LargeTransactors:
                 node_id, lambda node: _watch_rows(node, self.table_id, after, for_ms), 3_000.0
             )
             self._resolved = max([after, *[each.ts for each in told if isinstance(each, Resolved)]])
-            # What came above the last mark is asked for again.
+            # Changes above the last mark are asked for again.
             self.watched += [each for each in told if each.ts <= self._resolved]
             self._cluster.counts["changes of rows watched"] += sum(isinstance(each, Seen) for each in told)
 
@@ -380,7 +381,7 @@ def _rows_at(node: NodeHost, table_id: int, ts: Timestamp, how: str) -> dict[byt
 
 async def _watch_rows(node: NodeHost, table_id: int, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
     told: list[Seen | Resolved] = []
-    # As the service does: a replica that cannot read what was staged serves nobody.
+    # As the service does: a replica that cannot read staged rows serves no caller.
     node.meta.reads.check_restored()
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
@@ -399,7 +400,7 @@ async def _watch_rows(node: NodeHost, table_id: int, after: Timestamp, for_ms: f
 
 @contextmanager
 def small_pieces(cluster: Cluster) -> Iterator[None]:
-    """Put a few rows in place by an entry, so that whatever goes wrong comes between two; count what others move."""
+    """Put a few rows in place by an entry, so that faults come between two; count the rows that others move."""
     moved = Met.moved
 
     def counted(self: Met, evaluation: Evaluation) -> Evaluation:
@@ -417,7 +418,7 @@ def small_pieces(cluster: Cluster) -> Iterator[None]:
 
 
 def check_large(data: Mapping[bytes, bytes], left: Mapping[bytes, bytes], large: LargeTransactors) -> list[str]:
-    """``data`` is all that was ever applied, ``left`` what is stored in the end."""
+    """Check the answers: ``data`` is all that was ever applied, ``left`` is stored in the end."""
     if not large.table_id:
         return []
     start, end = row_range(large.table_id, KEY)
@@ -467,7 +468,7 @@ def _check_made(truth: Truth, made: Made, table_id: int) -> list[str]:
 
 
 def _tokens(payload: bytes | None) -> list[bytes]:
-    """A code is a string of its own within the row's Avro body: an x, and what may follow it."""
+    """Return the codes in a payload. A code is a string of its own within the row's Avro body: an x, and its parts."""
     if payload is None or b"x" not in payload:
         return []
     code = payload[payload.index(b"x") :]
@@ -476,5 +477,5 @@ def _tokens(payload: bytes | None) -> list[bytes]:
 
 
 def is_quiet(leader: Any) -> bool:
-    """Whether no large transaction is unresolved at who leads, and no index is being built, which may have waited."""
+    """Return whether the leader has no unresolved large transaction, and builds no index, which may have waited."""
     return not leader.node.meta.store.unresolved and not leader.node.meta.jobs.running

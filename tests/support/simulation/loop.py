@@ -10,8 +10,8 @@
        `-- NodeLoop of the clients
 
 Time stands still while anything is ready, and then jumps to the next timer. Whatever runs in a thread elsewhere runs
-here in place: ``run_in_executor`` is a call, whose result comes a little later. So a run is a function of its seed, on
-any Python.
+here in place: ``run_in_executor`` is a call with a result that comes a little later. So a run is a function of its
+seed, on any Python.
 
 A loop has a clock of its own (``time``), that may drift: its timers are scaled to it.
 """
@@ -40,8 +40,8 @@ _ENDINGS_MAX: Final = 8
 
 
 class Handle:
-    """One callback in line; what asyncio's callers expect of ``asyncio.Handle`` and ``asyncio.TimerHandle``.
-    ``callback`` is None where it was cancelled."""
+    """One callback in line; it has the interface of ``asyncio.Handle`` and ``asyncio.TimerHandle`` that asyncio's
+    callers expect. ``callback`` is None if it was cancelled."""
 
     __slots__ = ("_when_s", "args", "callback", "context", "loop")
 
@@ -102,7 +102,7 @@ class Scheduler:
             self._ready.append(handle)
 
     def _run_ready(self) -> None:
-        """Run what is in line, and what that puts there. Some ten thousand callbacks per run pass here."""
+        """Run the callbacks in line, and those that they add. Some ten thousand callbacks per run pass here."""
         ready, running = self._ready, None
         try:
             while ready:
@@ -133,8 +133,8 @@ class Scheduler:
 class NodeLoop(asyncio.AbstractEventLoop):
     """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` where it began.
 
-    ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time.
-    ``on_problem`` hears of exceptions that nobody caught: defects of what runs on the loop.
+    ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time. ``on_problem`` hears of
+    uncaught exceptions: defects of the code on the loop.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.is_paused = False
         self.backlog: deque[Handle] = deque()
         self.life: Life | None = None
-        """Whose loop it is, where it is a node's and no disk's."""
+        """The life of a node's loop; None for a disk's."""
         self._scheduler = scheduler
         self._on_problem = on_problem
         self._rate = rate
@@ -197,7 +197,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
                     coroutine.throw(asyncio.CancelledError())
         self._tasks.clear()
 
-    # --- what asyncio asks of a loop ---------------------------------------------------------------------------
+    # --- asyncio's interface of a loop -------------------------------------------------------------------------
 
     def time(self) -> float:
         return self._offset_s + self._scheduler.now_ms * self._rate / 1000
@@ -244,7 +244,8 @@ class NodeLoop(asyncio.AbstractEventLoop):
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """In place: there are no threads. What came of it is told at once, or when such a step would have ended."""
+        """Run ``func`` in place: there are no threads. The future ends at once, or when such a step would have
+        ended."""
         future: asyncio.Future[T] = self.create_future()
         result: object = None
         problem: Exception | None = None

@@ -2,11 +2,10 @@
 go together as runs, or not.
 
 A :class:`Messenger` writes keys that all messengers share, and reads them and the registers of other clients, all in
-one message. It does not write those: so many calls at once are more than the search for an order can take. What it is
-told is judged by timestamps. What has no answer goes into the next message again, under the same request id, beside
-what is new; now and then one request stands twice in a message. Each put and each get is a call of the history by
-itself. How a node answers is the seed's choice (:data:`MODES`), or the caller's of
-:func:`~support.simulation.run.simulate`.
+one message. It does not write those: so many calls at once are more than the search for an order can take. Their
+answers are judged by timestamps. Unanswered calls go into the next message again, under the same request id, beside new
+ones; now and then one request stands twice in a message. Each put and each get is a call of the history by itself. How
+a node answers is the seed's choice (:data:`MODES`), or the caller's of :func:`~support.simulation.run.simulate`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _METHOD: Final = "cortado.v1.KeyValue/"
 
 
 class Services:
-    """What serves the streams of each life of a node."""
+    """Serves the streams of each life of a node."""
 
     def __init__(self, mode: str, source: random.Random, counts: Counter[str]) -> None:
         self.mode = mode
@@ -203,7 +202,7 @@ class Messenger(Client):
         self._history.acknowledged(ts, now_ms)
 
     def _give_up(self) -> None:
-        """What is asked no more, and what is known of it."""
+        """Drop calls that are asked no more, and record their outcomes."""
         for put in self._open:
             call = put.call
             is_late = self._cluster.now_ms >= call.start_ms + CALL_MS

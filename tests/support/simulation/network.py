@@ -1,8 +1,8 @@
 """A network that loses, delays, reorders and doubles messages, and may be cut one way.
 
 Each direction between two nodes is a :class:`Link` with a random stream of its own, so that what happens on one never
-changes what happens on another. Nodes know each other only by their Hello: what arrives is handed on only where each
-side takes the other's identity, as the real streams see to when they open.
+changes what happens on another. Nodes know each other only by their Hello: messages are handed on only if each side
+takes the other's identity, as the real streams see to when they open.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Process(Protocol):
 
 @dataclass(slots=True)
 class Weather:
-    """What a message meets. Probabilities, and milliseconds."""
+    """The fate of a message. Probabilities, and milliseconds."""
 
     loss: float = 0.0
     double: float = 0.0
@@ -79,7 +79,7 @@ class Link:
 
 
 class Network:
-    """All links, by (sender, receiver); ``lives`` finds who runs under a node id now."""
+    """All links, by (sender, receiver); ``lives`` finds the process that runs under a node id now."""
 
     def __init__(self, scheduler: Scheduler, seed: str, find: Callable[[str], Process | None]) -> None:
         self.scheduler = scheduler
@@ -130,7 +130,7 @@ class Network:
             self.counts["messages overtaken"] += 1
         link.before_ms = max(link.before_ms, arrives_ms)
         sent = (sender.wall_ms(), self.scheduler.now_ms)
-        # On the world's loop: the sender's death does not stop what is under way.
+        # On the world's loop: the sender's death does not stop messages under way.
         self._world.call_later(delay_ms / 1000, self._arrive, sender, message, group_id, sent)
 
     def attach(self, world: NodeLoop) -> None:
@@ -167,7 +167,7 @@ class Network:
         receiver.node.receive(sender.node_id, group_id, [body])
 
     def _are_connected(self, link: Link, sender: Process, receiver: Process) -> bool:
-        """Both have taken the other's Hello; where the connection is new, now."""
+        """Return whether both have taken the other's Hello. A new connection exchanges them now."""
         ends = (sender.loop.name, receiver.loop.name)
         if link.connected == ends and link.random.random() >= _BREAKS:
             return True
@@ -199,7 +199,7 @@ class Network:
         to.node.meta.believe(caller.node_id, position)
 
     def _words(self, hello: Hello, to: Process) -> list[Word]:
-        """What the members say that ``to`` knows and reaches."""
+        """Return the words of the members that ``to`` knows and reaches."""
         words = []
         for member in to.node.meta.known_members():
             other = self._find(member.node_id)
@@ -242,7 +242,7 @@ class SimulatedTransport:
         return _Fetch(self._network, self._process, peer, group_id, snapshot_id, offset)
 
     async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
-        """One question and one answer, each of which may be lost."""
+        """Send one question and return its answer; each may be lost."""
         network, process = self._network, self._process
         there, back = network.link(process.node_id, peer), network.link(peer, process.node_id)
         answered: asyncio.Future[Answer] = process.loop.create_future()
@@ -362,7 +362,7 @@ class _Fetch:
         self._source = None
 
         async def end() -> None:
-            # As gRPC does with a call that its caller gave up: what it waits for ends first.
+            # As gRPC does with a call that its caller gave up: the awaited task ends first.
             if making is not None and not making.done():
                 making.cancel()
                 await asyncio.wait([making])

@@ -26,8 +26,8 @@ from support.simulation.coverage import INVARIANT
 
 @contextmanager
 def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator[None]:
-    """Count into ``counts``, and tell ``violation`` of each invariant that is broken, whoever catches what that raises.
-    Nothing behaves otherwise."""
+    """Count into ``counts``, and tell ``violation`` of each broken invariant, even if its exception is caught. Nothing
+    behaves otherwise."""
 
     def lease(held: object, _self: object) -> None:
         counts["reads under a lease"] += bool(held)

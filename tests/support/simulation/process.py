@@ -49,7 +49,7 @@ def small_snapshots() -> SnapshotSettings:
 
 @dataclass
 class NodeOptions:
-    """How nodes of one run are set up: small bounds, so that what is rare at large happens often."""
+    """How nodes of one run are set up: small bounds, so that events that are rare at large happen often."""
 
     raft: RaftSettings = field(default_factory=RaftSettings)
     limits: NodeLimits = field(default_factory=NodeLimits)
@@ -58,7 +58,7 @@ class NodeOptions:
 
 
 class Host:
-    """One machine: what survives the death of its process."""
+    """One machine: it survives the death of its process."""
 
     def __init__(self, cluster: Cluster, node_id: str, *, is_first: bool, disk: Disk, clock: HostClock) -> None:
         self.cluster = cluster
@@ -83,7 +83,7 @@ class Host:
         return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     def start(self) -> Life:
-        """A new process on what the disk holds."""
+        """Start a new process on the content of the disk."""
         assert self.life is None, f"{self.node_id} runs already"
         self.lives += 1
         self.life = Life(self)
@@ -91,7 +91,7 @@ class Host:
         return self.life
 
     def crash(self) -> None:
-        """kill -9 and power loss in one: what was not synced is gone, or not."""
+        """Kill the process (kill -9) and lose power in one: unsynced writes are gone, or not."""
         life, self.life = self.life, None
         if life is None:
             return
@@ -217,8 +217,8 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
 
 
 def expected_end(life: Life, error: BaseException) -> str:
-    """What a process ended by where it must: a failed sync, also while it starts; a damaged log; a disk that was full
-    when it began, or had to complete what a crash left half done. Else nothing."""
+    """Return the reason for which a process must end: a failed sync, also while it starts; a damaged log; or a disk
+    that was full when it began, or when it completed a half-done write of a crash. Otherwise return an empty string."""
     log = life.host.disk.log
     if isinstance(error, ResourceExhausted) and life.host.disk.log.is_full and not life.is_listening:
         return "a full disk at its start"

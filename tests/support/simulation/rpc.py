@@ -1,4 +1,4 @@
-"""Calls of clients to nodes: a request, a reply, and what a connection tells when it breaks."""
+"""Calls of clients to nodes: a request, a reply, and the error of a broken connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """Nobody listens there: the request did not arrive."""
+    """No process listens there: the request did not arrive."""
 
 
 class Lost(Exception):
@@ -35,7 +35,7 @@ class Calls:
         """Nodes that clients can't reach."""
 
     async def call(self, node_id: str, make: Callable[[NodeHost], Awaitable[T]], timeout_ms: float) -> T:
-        """Run ``make`` on the node. Raises Refused, Lost, or whatever it raises there."""
+        """Run ``make`` on the node. Raises Refused, Lost, or the errors of ``make``."""
         reply: asyncio.Future[Any] = self._world.create_future()
         timer = self._world.call_later(timeout_ms / 1000, _settle, reply, None, Lost("no answer in time"))
         self._world.call_later(self._delay_s(), self._arrive, node_id, make, reply)

@@ -1,11 +1,10 @@
-"""What must hold after every step, looked at from outside: in the logs as they are on the disks, and in what each node
-says of itself.
+"""The invariants after every step, looked at from outside: in the logs on the disks, and in each node's own status.
 
 ============================  =====================================================================================
 election safety               at most one process ever leads in a term
-terms and commits             neither the term nor what is committed ever goes back within a life
+terms and commits             neither the term nor the commit index ever goes back within a life
 log matching                  two logs with an entry of the same index and term hold the same entry, after the same
-state machine safety          what is committed at an index is the same entry everywhere, for ever
+state machine safety          the entry committed at an index is the same everywhere, for ever
 leader completeness           a new leader's log holds everything that was committed in earlier terms
 equal states                  at equal applied index, data, request table and applied state have equal digests
 nothing goes back             a disk's applied index never falls, but to a new disk
@@ -190,7 +189,7 @@ class Watch:
             self._violation(f"states differ at entry {state.index}: {host.node_id} and {known[1]}")
 
     def _check_decided(self, host: Host, log: LogOnDisk) -> None:
-        """What this node calls committed, as far as it holds it, is what everybody calls committed."""
+        """Check that the entries that this node holds as committed are committed for all."""
         life = host.life
         if life is None or not life.is_listening:
             return
@@ -269,7 +268,7 @@ class Watch:
     def _leads(self, life: Life, term: int) -> None:
         other = self._leaders.get(term, life)
         self._leaders[term] = life
-        # A life that led nobody but itself, and ended before its term was on the disk, has told nobody of it.
+        # A life that led only itself, and ended before its term was on the disk, has told no other node of it.
         written_by = self._logs[life.node_id].terms_written.get(term, life.loop.name)
         is_forgotten = other.node_id == life.node_id and written_by == life.loop.name
         if other is not life and not is_forgotten:
