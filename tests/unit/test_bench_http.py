@@ -1,4 +1,4 @@
-"""What `make bench-http` asks is the same by both ways, and what it prints is what was measured."""
+"""`make bench-http` asks the same by both ways, and prints its measures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def served() -> Iterator[Gateway]:
 
 
 class Through:
-    """A connection of the driver, whose requests are asked of the gateway in this process."""
+    """A connection of the driver that puts its requests to the gateway in this process."""
 
     def __init__(self, served: Gateway) -> None:
         self._served = served

@@ -27,7 +27,7 @@ USER: Final = "7621"
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The Dockerfile's, each with what stands behind it on one line."""
+    """Return the Dockerfile's instructions, each with its arguments on one line."""
     lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     text = "\n".join(lines).replace("\\\n", " ")
     return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines() if line)]

@@ -1,7 +1,7 @@
-"""What is installed: every package that the code imports is declared where it is needed, and nothing else is.
+"""The installed packages: every package that the code imports is declared where it is needed, and nothing else is.
 
-The base installation is the client and the command line. What else a module imports belongs to an extra, and a module
-of the base may only reach for it inside a function, under ``TYPE_CHECKING``, or where it says which extra is missing.
+The base installation is the client and the command line. A module's other imports belong to an extra. A module of the
+base may only reach for them inside a function, under ``TYPE_CHECKING``, or in a place that names the missing extra.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.packages import kept_files
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-# Where the distribution is not called as what is imported from it. Longest name wins.
+# Distributions that are not called as their import. Longest name wins.
 DISTRIBUTION_OF = {
     "google.protobuf": "protobuf",
     "google.rpc": "googleapis-common-protos",
@@ -122,7 +122,7 @@ def _imports(path: Path) -> set[str]:
 
 
 def _run(tree: ast.Module) -> Iterator[ast.AST]:
-    """What is in a module, but for what only type checkers see."""
+    """Yield the nodes of a module, except those that only type checkers see."""
     nodes: list[ast.AST] = [tree]
     while nodes:
         node = nodes.pop()
@@ -144,7 +144,7 @@ def _longest(name: str, among: dict[str, object] | dict[str, str] | dict[str, li
 
 @cache
 def _imports_of_modules() -> dict[str, set[str]]:
-    """What each module imports: read by the first test that asks, since every worker collects this file."""
+    """Return each module's imports: read by the first test that asks, since every worker collects this file."""
     return {module: _imports(path) for module, path in _modules()}
 
 
@@ -258,7 +258,7 @@ def test_what_is_missing_is_told_in_one_place() -> None:
 def test_the_project_names_no_address_where_nothing_answers() -> None:
     for label, address in PROJECT["project"].get("urls", {}).items():
         assert address.startswith("https://"), label
-        # Reserved names (RFC 2606), which nobody can serve.
+        # Reserved names (RFC 2606), which have no server.
         assert not re.search(r"//([^/]*\.)?(example\.(org|com|net)|[^/]*\.(example|invalid|test))(/|$)", address), label
         assert (ROOT / address.rpartition(f"/{DISTRIBUTION}/")[2]).exists(), (
             f"{label} leads to nothing of the repository"

@@ -1,4 +1,5 @@
-"""What keeps the code small enough to read: files, functions and their parameters have bounds, and all of it is used.
+"""The bounds that keep the code small enough to read: files, functions and their parameters have bounds, and all of it
+is used.
 
 A bound is here, and not in a style guide, so that going past it is a decision: the exceptions are listed with their
 reason, and one that is no longer needed must go.
@@ -69,7 +70,7 @@ def sources(*folders: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """A function, a method or a class, and what the bounds are about."""
+    """A function, a method or a class, and its values for the bounds."""
 
     file: str
     path: str
@@ -103,7 +104,7 @@ def defined(*folders: str) -> list[Defined]:
             elif isinstance(node, ast.ClassDef):
                 names = (*names, node.name)
                 found.append(Defined(file, ".".join(names), is_class=True))
-            # What can hold a definition, which an expression cannot.
+            # Fields that can hold a definition, which an expression cannot.
             for field in ("body", "orelse", "finalbody", "handlers", "cases"):
                 inner = getattr(node, field, None)
                 statements += [(names, each) for each in inner] if isinstance(inner, list) else []
@@ -164,7 +165,7 @@ def test_what_is_defined_is_used_by_more_than_tests() -> None:
 
 
 def _durations(nodes: list[ast.AST]) -> set[str]:
-    """The names of what is the difference of two times."""
+    """Return the names of differences of two times."""
     assigned = [each for each in nodes if isinstance(each, ast.Assign) and _is_duration(each.value)]
     return {name.id for each in assigned for name in each.targets if isinstance(name, ast.Name)}
 

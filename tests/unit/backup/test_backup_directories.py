@@ -1,4 +1,4 @@
-"""Where a backup's files are: the same on a disk, below a URL, and in a store that fails in the middle."""
+"""The places of a backup's files: the same on a disk, below a URL, and in a store that fails in the middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases and tables: what may be declared, what it becomes, and what each refusal names."""
+"""Databases and tables: permitted declarations, their results, and the names in each refusal."""
 
 from __future__ import annotations
 

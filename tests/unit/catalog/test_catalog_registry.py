@@ -1,4 +1,4 @@
-"""The registry: what may follow what, what tables pin, and that a refusal tells all of it."""
+"""The registry: which versions may follow which, the versions that tables pin, and complete refusals."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_spaces_order_and_escapes_make_no_other_text_and_all_else_does(store: Ca
     ):
         found = store.register(subject, same).version
         assert (found.schema.schema_id, found.schema.text) == (1, plain)
-    # As long as others read them: the doc, and what a connector leaves in a long of its own.
+    # As long as others read them: the doc, and the properties that a connector leaves in a long of its own.
     others = [
         '{"type": "record", "name": "R", "doc": "e", "fields": []}',
         '"long"',

@@ -20,7 +20,7 @@ from cortado.store.settings.server import SETTINGS
 from support.commands import ROOT, commands
 
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
-# Of these commands all settings are options, which have a page of their own.
+# These commands take all settings as options, on a page of their own.
 TAKES_SETTINGS = {"cortado server", "cortado gateway", "cortado config show"}
 SETTING_FLAGS = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
 

@@ -1,4 +1,4 @@
-"""What a run pays for at its start: the command that was named, and what that one needs."""
+"""A run pays at its start for the named command, and for the needs of that command alone."""
 
 from __future__ import annotations
 

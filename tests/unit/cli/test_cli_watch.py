@@ -1,4 +1,4 @@
-"""``cortado watch``: what it shows, how it ends, and what it says then."""
+"""``cortado watch``: its output, its end, and its last message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents as dataclasses and TypedDicts: what fits a schema, what is said of what does not, and both ways."""
+"""Documents as dataclasses and TypedDicts: values that fit a schema, the errors for others, and both directions."""
 
 from __future__ import annotations
 

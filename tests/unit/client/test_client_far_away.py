@@ -1,4 +1,4 @@
-"""A server at the other end of the world: what it says takes its time to come."""
+"""A server at the other end of the world: its answers take their time to come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as Arrow tables and data frames, through both faces, against a node: types, bounds, times, what is missing."""
+"""Tables as Arrow tables and data frames, through both faces, against a node: types, bounds, times, missing values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says of a cluster serves the command line, applications and Spark, by one reader."""
+"""One reader of the environment serves the command line, applications and Spark."""
 
 from __future__ import annotations
 

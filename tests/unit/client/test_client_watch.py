@@ -1,4 +1,4 @@
-"""Watches of the client against a server whose streams break wherever they like."""
+"""Watches of the client against a server with streams that break anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traceback of a refused call ends in the application's line, on both faces, whatever was called."""
+"""The traceback of a refused call ends in the application's line, on both faces, for every call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host's wall clock is set, stands still and comes back; what its time does meanwhile."""
+"""A host's wall clock is set, stands still and comes back; the node's time meanwhile."""
 
 from __future__ import annotations
 

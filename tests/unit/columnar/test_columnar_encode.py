@@ -1,4 +1,4 @@
-"""Writing columns: what does not fit is refused with its path and row. And columns as parts of keys."""
+"""Writing columns: a value that does not fit is refused with its path and row. And columns as parts of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data directory is created whole, belongs to one process, and is refused where it is not what it should be."""
+"""A data directory is created whole, belongs to one process, and is refused if it is not as it should be."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class File:
         struct.pack_into(form, self.data, page * PAGE + offset, value)
 
     def item(self, page: int, number: int) -> int:
-        """Where the item starts in its page."""
+        """Return the item's offset in its page."""
         return self.half(page, 16 + 2 * number)
 
     def pages(self, flags: int) -> Iterator[int]:
@@ -77,7 +77,7 @@ def file(tmp_path: Path) -> File:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> File:
-    """Of a single transaction, so that every page is in use."""
+    """Return a file of a single transaction, so that every page is in use."""
     tmp_path = tmp_path / "fresh"
     environment = lmdb.open(str(tmp_path), max_dbs=4, map_size=1 << 28, sync=False, metasync=False)
     with environment.begin(write=True) as txn:

@@ -1,4 +1,4 @@
-"""What a gateway says of itself: each call under its route, what was refused by its cause, and whether it can serve."""
+"""A gateway's own metrics: each call under its route, refusals by their cause, and whether it can serve."""
 
 from __future__ import annotations
 

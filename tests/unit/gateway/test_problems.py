@@ -12,7 +12,7 @@ from cortado import errors
 from cortado.errors import CortadoError
 from cortado.store.gateway.problems import Refused, problem_response, status_of
 
-# What a caller cannot mend by asking otherwise; with what is below Broken.
+# Errors that a caller cannot mend by asking otherwise; with the subclasses of Broken.
 SERVERS = {
     "CortadoError",
     "DidNotHappen",

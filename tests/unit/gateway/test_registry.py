@@ -1,4 +1,4 @@
-"""The registry's API, call by call: what Kafka's tools send, and the answer that they wait for."""
+"""The registry's API, call by call: requests of Kafka's tools, and the answers that they wait for."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ def test_pieces_of_any_size_hold_every_record_of_every_group_once_and_in_order(s
         disk.size(segment_name(number)) if number < log_files.use().newest_segment else log_files.durable_end[1]
         for number in segment_numbers(disk)
     ) - sum(disk.size(segment_name(number)) - end for number, end in sealed_ends(disk, log_files))
-    # A frame of some 1,100 bytes is read whole, whatever was asked for.
+    # A frame of some 1,100 bytes is read whole, for any size that is asked for.
     assert max(piece.bytes for piece in found) <= max(size_bytes, 1_300)
 
 
 def sealed_ends(disk: LogDisk, log_files: LogFiles) -> list[tuple[int, int]]:
-    """Where what was written of each older segment ends, in frames of 32 bytes."""
+    """Return the end of the written part of each older segment, in frames of 32 bytes."""
     numbers = segment_numbers(disk)[:-1]
     contents = [bytes(disk.files[segment_name(number)]).rstrip(b"\0") for number in numbers]
     return [(number, -(-len(content) // 32) * 32) for number, content in zip(numbers, contents, strict=True)]

@@ -1,4 +1,4 @@
-"""What the scan kernel refuses of pages, one thing at a time: a copy of a data file that is whole but for it."""
+"""The pages that the scan kernel refuses, one fault at a time: a copy of a data file that is whole but for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pass over what is stored meets every changed item, and says where its true key must be."""
+"""A pass over the stored items meets every changed item, and says where its true key must be."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LmdbEngine]:
 
 
 def everything(engine: LmdbEngine | MemoryEngine, items_max: int) -> tuple[list[Damage], int]:
-    """What a whole pass finds, and how many items it read."""
+    """Return the findings of a whole pass, and how many items it read."""
     under_way, found, items = VerifyingPass(engine), list[Damage](), 0
     for _ in range(10_000):
         piece = under_way.step(items_max, 1 << 20)

@@ -1,4 +1,4 @@
-"""What reading and writing versions promises beyond the right answer: damage is named, slices are bounded."""
+"""The promises of reading and writing versions beyond the right answer: damage is named, slices are bounded."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_scan_that_does_not_need_a_damaged_version_goes_on_and_tells_of_it(
 
 @pytest.mark.parametrize("flip", ["cut", "longer", "empty", "key"])
 def test_a_damaged_version_that_is_not_visible_may_be_another_one(engine: Engine, flip: str) -> None:
-    """A flipped bit in a timestamp may be what makes a version invisible: its key's checksum is wrong then."""
+    """A flipped bit in a timestamp may make a version invisible: its key's checksum is wrong then."""
     store = VersionStore(engine)
     fill(engine, store, 3)
     put(engine, store, at(5), k1=b"later")
@@ -426,7 +426,7 @@ def test_where_something_is_suspect_each_key_is_searched_for(engine: Engine) -> 
 
 
 class _RepairedMeanwhile:
-    """An engine beside whose every read a repair ends: what was missing is there, and its range is trusted again."""
+    """An engine with a repair that ends beside each read: the missing version is there, its range trusted again."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,4 +1,5 @@
-"""What is committed is applied with more of it, a tenth of a second later, and at once for whoever needs it."""
+"""Committed entries are applied with later ones, a tenth of a second later, and at once for a caller that needs
+them."""
 
 from __future__ import annotations
 

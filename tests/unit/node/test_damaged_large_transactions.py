@@ -1,4 +1,5 @@
-"""What large transactions have stored is damaged: repaired, or given up, and nobody takes it for something else."""
+"""Damage of the data that large transactions have stored: it is repaired, or given up, and never taken for other
+data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a leader's disk hides is not overwritten: followers compare what entries were worked out from with their own.
+"""Rows that a leader's disk hides are not overwritten: followers compare what entries were worked out from with their
+own.
 
 A version is taken out of one replica's engine, as a flipped bit in its key does for every search.
 """
@@ -80,7 +81,7 @@ def hide(engine: MemoryEngine, key: str, newest: int = 1) -> None:
 
 
 def told_of(node: Host) -> list[Damage]:
-    """What the node is to fill from now on."""
+    """Return the damage that the node is to fill from now on."""
     told, fill = list[Damage](), node.meta.integrity.repairs.fill
 
     def noted(damage: Damage, wanted: bytes) -> None:
@@ -305,7 +306,7 @@ def test_a_delete_that_is_collected_at_one_replica_sooner_than_at_another_is_no_
         behind = world.places[holder]
         await world.until(lambda: n1.meta.store.safepoints.cluster >= deleted.ts, "the delete may go")
         await world.settled()
-        # What collection removes on both is put back on one.
+        # A version that collection removes on both is put back on one.
         await world.until(lambda: not _has(n1, KEY) and not _has(n2, KEY), "it went")
         with behind.engine.write() as txn:
             txn.put_many(Space.DATA, encode_versions([kv_key("test", KEY.encode())], [None], deleted.ts))

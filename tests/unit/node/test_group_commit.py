@@ -1,4 +1,5 @@
-"""How long an open batch waits for more, and for whom it does not; what else waits for a round or a transaction."""
+"""How long an open batch waits for more, and which callers it does not wait for; other waits for a round or a
+transaction."""
 
 from __future__ import annotations
 

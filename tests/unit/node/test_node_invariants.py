@@ -1,5 +1,5 @@
-"""The node's invariants, each with the state that it guards broken by hand: the node stops, and nobody is answered from
-what cannot be."""
+"""The node's invariants, each with the state that it guards broken by hand. The node stops, and answers no caller from
+impossible state."""
 
 from __future__ import annotations
 

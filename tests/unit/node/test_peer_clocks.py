@@ -1,4 +1,4 @@
-"""Offsets of clocks, and who is to blame for them."""
+"""Offsets of clocks, and the hosts to blame for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Followers with little room beside a leader with plenty: what it appends leaves their reserves."""
+"""Followers with little room beside a leader with plenty: its appends leave their reserves."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_follower_without_room_sends_callers_to_the_leader() -> None:
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_where_room_is_scarce_the_log_is_kept_short_on_a_quiet_cluster_too(is_away: bool) -> None:
-    """But for what a member lacks that answers."""
+    """Entries that an answering member lacks are kept."""
     settings = RaftSettings(retain_bytes=640_000)
     world = World(settings=settings)
     kept_bytes = settings.retain_bytes // 64

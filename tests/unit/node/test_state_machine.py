@@ -1,4 +1,4 @@
-"""What the state machine applies, and what it must not."""
+"""The entries that the state machine applies, and those that it must not."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_what_is_removed_goes_before_the_entrys_own_are_put() -> None:
 
 
 def test_a_removed_key_that_is_not_there_is_passed_over() -> None:
-    """F2: what is staged may be moved by a writer and by the leader, each not knowing of the other's entry."""
+    """F2: staged rows may be moved by a writer and by the leader, each not knowing of the other's entry."""
     engine = MemoryEngine()
     state = apply(engine, remove((0, 0), at(5), Removal([b"never written"])))
     assert state.index == 1

@@ -1,4 +1,4 @@
-"""Watches of nodes: what they promise while nodes lead, follow, stop, stall and are replaced."""
+"""Watches of nodes: their promises while nodes lead, follow, stop, stall and are replaced."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_time_goes_on_for_watchers_of_an_idle_group_wherever_they_watch() -> Non
         began = nodes[0].meta.read_ts()
         last_index = nodes[0].meta.applied.index
         await world.sleep(5_000)
-        # Nobody watches: an idle group writes nothing.
+        # There are no watchers: an idle group writes nothing.
         assert (nodes[0].meta.applied.index, nodes[0].meta.read_ts()) == (last_index, began)
         watchers = [Watcher(node, began) for node in nodes]
         await world.sleep(5_000)

@@ -1,4 +1,5 @@
-"""What ``cortado top`` makes of two readings of a node: rates and latencies of the time between, nothing made up."""
+"""The view that ``cortado top`` has of two readings of a node: rates and latencies of the time between, nothing made
+up."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def two_members(n1: PeerProcess) -> Roster:
 
 
 async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
-    """What comes back for these bytes until the node has said why it refuses them, or closes the connection. A caller
+    """Return the bytes that come back until the node has said why it refuses these, or closes the connection. A caller
     who knows why closes it, and is waited for until then."""
     host, _, port = peer.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -104,7 +104,7 @@ def test_bytes_that_were_drawn_at_random_end_every_connection_and_nothing_else(
         # Half a frame is waited for, as long as a Hello is.
         limits = replace(LIMITS, hello_ms=300)
         async with running_peer("n1", limits=limits) as n1, running_peer("n3") as n3:
-            # n2 is known, and never there: whoever says its Hello is taken for it.
+            # n2 is known, and never there: a node that says its Hello is taken for it.
             n2 = Member("n2", "127.0.0.1:1", "storage-n2")
             n1.transport.configure(Roster.of((*members(n1, n3).voters, n2)))
             n3.transport.configure(members(n1, n3))

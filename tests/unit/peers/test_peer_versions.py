@@ -1,4 +1,4 @@
-"""Nodes of two builds speak to each other where each reads what the other writes, and else say why they do not."""
+"""Nodes of two builds speak to each other if each reads the other's formats, and else say why they do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THIRD = Versions(oldest_protocol=2, newest_protocol=3, entries_written=3, oldest
 
 
 def refusals(theirs: Versions, ours: Versions) -> list[str]:
-    """What both sides say, each of the other."""
+    """Return both sides' refusals, each of the other."""
     said = []
     for sides in ((theirs, "n2", "n1", ours), (ours, "n1", "n2", theirs)):
         with pytest.raises(PeerRefused) as refused:

@@ -99,7 +99,7 @@ def test_a_restart_takes_the_place_of_a_process_that_is_not_heard_any_more(
     peer.begins(RESTARTED)
     peer.pass_ms(200)
     if not broke and after_ms + 200 < ALIVE_MS:
-        # Its host lost power: nobody said that the stream has ended.
+        # Its host lost power: the end of the stream was not told.
         with pytest.raises(Unavailable, match="was heard 300 ms ago"):
             peer.hello(RESTARTED)
         peer.pass_ms(ALIVE_MS)

@@ -1,5 +1,5 @@
-"""What one member says against what was committed, or against what a disk holds, ends nobody; what a majority of others
-has on its disks does."""
+"""One member's claim against committed entries, or against a disk's contents, ends no node; the claim of a majority of
+others, on their disks, does."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def known(group: Hand, node_id: str) -> object:
 
 
 def commits(group: Hand, *, without: tuple[str, ...] = ()) -> Entry:
-    """Somebody leads, and an entry is committed at all others."""
+    """Elect a leader, and commit an entry at all others."""
     group.run(5_000, without=without)
     there = {each: log for each, log in group.logs.items() if each not in without}
     (leader,) = [each for each, log in there.items() if log.is_leader]
@@ -357,7 +357,7 @@ def test_a_dispute_that_cannot_be_settled_is_forgotten_once_its_member_is_quiet(
     group = led()
     group.forge("n3", "n2", term=3, **contradictions(3)["an entry"])
     log = group.logs["n2"]
-    # Nobody answers.
+    # No other member answers.
     group.run(2_000, without=("n2",))
     group.pass_ms(1_000, "n2")
     assert log.disputes.open

@@ -1,4 +1,4 @@
-"""What a log's records make of the log files: truncations, and the reset to a snapshot's place."""
+"""The log files after a log's records: truncations, and the reset to a snapshot's place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def kinds(writes: Writes) -> list[tuple[RecordKind, int, int]]:
 
 
 def with_a_tail() -> Hand:
-    """n2's log files have 3 to 6 of term 2; all but 3, which it has applied, reached nobody else."""
+    """n2's log files have 3 to 6 of term 2; all but 3, which it has applied, reached no other member."""
     group = Hand(3)
     group.elect("n1")
     for body in (b"a", b"b", b"c"):
@@ -42,7 +42,7 @@ def snapshot(group: Hand, index: int, term: int) -> tuple[SnapshotMeta, list[Ent
 
 
 def assert_comes_back(group: Hand, node_id: str = "n2") -> None:
-    """After a crash now, and after one when all is stored, the log is what the records come to."""
+    """Check that the log is the sum of the records, after a crash now, and after one when all is stored."""
     durable = group.logs[node_id]._core.journal.durable_index
     disk = group.disks[node_id].copy()
     assert disk.last[0] >= durable

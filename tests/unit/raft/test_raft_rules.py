@@ -83,7 +83,7 @@ def _acknowledge_everything(self, sender, message, matched_index, _doubt=None, o
 
 
 def _with_a_stray_tail() -> Hand:
-    """n1 wrote entries 4 and 5 of term 2, which reached nobody; n2 leads a later term."""
+    """n1 wrote entries 4 and 5 of term 2, which reached no other member; n2 leads a later term."""
     group = Hand(3, settings=RaftSettings(message_bytes_max=100))
     group.elect("n1")
     group.append("n1", b"stray")
@@ -155,7 +155,7 @@ def _old_acknowledgement() -> None:
     group.send("n2")
     late = group.keep(sender="n2", kind="acknowledgement")
     group.mail.clear()
-    # n1 loses what it had not stored, and leads again without n2, which would not vote for it.
+    # n1 loses its unstored entries, and leads again without n2, which would not vote for it.
     group.start("n1")
     group.elect("n1", without=("n2",))
     for body in (b"d", b"e", b"f"):
@@ -464,7 +464,7 @@ def _pre_vote() -> None:
 
 
 def _request(group: Hand, to: str, *, is_transfer: bool = False, is_pre_vote: bool = False) -> list[str]:
-    """A request for a vote in the next term, whose log nobody can refuse; what comes back."""
+    """Send a request for a vote in the next term, with a log that no member can refuse. Returns the answers."""
     log = group.logs[to]
     request = pb.VoteRequest(
         term=log.term + 1, last_index=99, last_term=log.term, is_transfer=is_transfer, is_pre_vote=is_pre_vote
@@ -631,7 +631,7 @@ def _only_leaders_append() -> None:
     assert group.logs["n2"].last == before
 
 
-# --- 9, 10. what PySyncObj would interpret -------------------------------------------------------------------------
+# --- 9, 10. bytes that PySyncObj would interpret -------------------------------------------------------------------
 
 
 @rule(
@@ -712,7 +712,7 @@ def _drop_suffix(self, index, term, configuration, *, was_kept, original=Journal
 
 
 def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
-    """n2 holds entries up to 6, none of which it knows to be committed but the first; a snapshot of entry 5 comes."""
+    """n2 holds entries up to 6, and knows only of the first that it is committed; a snapshot of entry 5 comes."""
     group = Hand(3)
     group.elect("n1")
     for body in (b"a", b"b", b"c"):

@@ -1,4 +1,5 @@
-"""Where nodes are, and which ids are used up: added before a configuration has a node, removed after it, used once."""
+"""The addresses of nodes, and the ids that are used up: added before a configuration has a node, removed after it, used
+once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def led(**settings: object) -> tuple[Hand, RaftLog]:
 
 
 def dies_between_the_two_entries(group: Hand) -> RaftLog:
-    """n1 reaches the others with the first entry of its change only, and is gone. Who leads next."""
+    """n1 reaches the others with the first entry of its change only, and is gone. Returns the next leader's log."""
     group.pass_ms(0, "n1")
     group.send("n1")
     for node_id in ("n2", "n3"):
@@ -82,7 +83,7 @@ def test_a_removal_that_was_cut_off_is_completed_by_the_next_leader() -> None:
     next_log = dies_between_the_two_entries(group)
     assert next_log.configuration == Configuration(("n1", "n2", "n3"))
     assert next_log.roster.registry == Registry(members(4))
-    # Also before that nobody takes its id.
+    # Also before that the id can't be taken.
     with pytest.raises(InvalidArgument, match=r"an id is never used again: take another one \(got n4\)"):
         next_log.members.add_learner(Member("n4", "host:44"))
     next_log.members.tidy()

@@ -1,4 +1,4 @@
-"""What members say of their room, and how much a leader may append before too few of them can store it."""
+"""The members' reports of their room, and how much a leader may append before too few of them can store it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def left(group: Hand, *, frees: bool = False) -> float:
 
 
 def heartbeat_answer(group: Hand) -> tuple[int, int]:
-    """What n2 says of its room, asked now."""
+    """Return n2's report of its room, asked now."""
     group.mail.clear()
     group.pass_ms(group.settings.heartbeat_ms, "n1")
     group.send("n1")

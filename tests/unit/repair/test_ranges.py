@@ -95,7 +95,7 @@ def test_a_damaged_version_is_replaced_by_the_other_replicas(pair: tuple[LmdbEng
 def test_a_version_whose_key_has_turned_gets_its_true_name_back(
     tmp_path: Path, pair: tuple[LmdbEngine, LmdbEngine], number: int, at_byte: int, bit: int
 ) -> None:
-    """Wherever that puts it: in its order or out of it, so that searches pass by it, or by what is beside it."""
+    """Wherever that puts it: in its order or out of it, so that searches miss it, or its neighbours."""
     here, there = pair
     true, value = item(number)
     turned = bytearray(true)
@@ -142,7 +142,7 @@ def test_a_turned_key_is_not_deleted_on_the_word_of_a_replica_that_is_behind(
 def test_a_turned_key_is_not_deleted_on_an_answer_that_ends_before_its_range_does(
     tmp_path: Path, pair: tuple[LmdbEngine, LmdbEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process may end before the next answer brings its true name, and then nobody knows that it is missing."""
+    """The process may end before the next answer brings its true name, and then nothing shows that it is missing."""
     monkeypatch.setattr(ranges, "ITEMS_MAX", 10)
     here, there = pair
     rot(here, *(key(number) for number in range(100, 130) if number != 115))
@@ -295,7 +295,7 @@ def test_a_comparison_of_everything_changes_nothing_where_all_is_equal(pair: tup
 
 
 def test_a_comparison_finds_what_no_checksum_tells(pair: tuple[LmdbEngine, LmdbEngine]) -> None:
-    """What is missing, what should not be there, what is another one: and keeps what the other has not applied yet."""
+    """Missing items, extra items, changed items: and it keeps items that the other has not applied yet."""
     here, there = pair
     with here.write() as txn:
         txn.delete(Space.DATA, key(3))
@@ -390,5 +390,5 @@ def test_a_request_below_the_floor_that_the_next_floor_forgot_is_not_brought_bac
 
 
 def test_the_suffix_of_a_version_is_its_timestamp() -> None:
-    """What the comparison of everything goes by."""
+    """The comparison of everything goes by it."""
     assert key(1, ts=4).endswith(suffix_of(at(4)))

@@ -31,7 +31,7 @@ Behaviour = Callable[[kv_pb2.KvGetRequest], Awaitable[Any]]
 
 
 class Kv:
-    """A service whose ``get`` is what the test says."""
+    """A service with a ``get`` that the test sets."""
 
     def __init__(self, get: Behaviour) -> None:
         self.get = get

@@ -1,4 +1,4 @@
-"""Plain puts and gets of documents that are answered together: which are plain, and what they rest on."""
+"""Plain puts and gets of documents that are answered together: which are plain, and the state that they rest on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.run_twins import Served, serving, sizes_of_runs
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of the runs of writes that are submitted."""
+    """Return the sizes of the runs of writes that are submitted."""
     return sizes_of_runs(monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""Connections of the native front: how they end, what they may hold, and whom they make room for."""
+"""Connections of the native front: their ends, their bounds, and the connections that they make room for."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest()
 
 
 def test_a_connection_that_is_made_at_the_moment_at_which_the_front_stops_is_ended_with_it() -> None:
-    """uvloop closes a connection whose making is cancelled, and tells its protocol neither beginning nor end."""
+    """uvloop closes a connection that is cancelled as it is made, and tells its protocol neither beginning nor end."""
 
     class Stopping(Front):
         stopped: asyncio.Future[None] | None = None

@@ -1,4 +1,4 @@
-"""What is stored is shown as it lies there, a bounded piece at a time, and what is damaged is named."""
+"""Stored items are shown as they lie there, a bounded piece at a time, and damaged ones are named."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_registry_is_shown_to_people_and_to_scripts(replica: Replica) -> Non
 
 
 def test_an_entry_that_was_damaged_before_it_was_stored_is_shown_as_one_and_ends_nothing(replica: Replica) -> None:
-    """What the log files find themselves is no log any more."""
+    """If the log files find damage themselves, there is no log any more."""
     records = [each.record for each in walk(replica.log) if each.record is not None]
     records[2] = dataclasses.replace(records[2], payload=flipped(records[2].payload, 8))
     replica.log = log_disk(records)

@@ -1,4 +1,4 @@
-"""Packed pairs on the wire: they mean what the same operations mean, and what contradicts itself is refused."""
+"""Packed pairs on the wire: they mean the same operations, and contradictions are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one node knows of quotas: those that are applied, and how much is stored, by pages of the tree or by items."""
+"""One node's knowledge of quotas: those that are applied, and how much is stored, by pages of the tree or by items."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_is_measured_is_what_is_stored(served: Served) -> None:
         client.quotas.set(CARTS, stored_bytes=1 << 20)
         rows = database_range(1)
         assert _used(served, SHOP) == _stored(served, rows, staged_range(*rows)) > 300 * 100
-        # All of its versions, and nobody else's.
+        # All of its versions, and no others.
         assert _used(served, CARTS) == _stored(served, namespace_range("carts")) > 50 * 1_000
         before = _used(served, SHOP)
         assert before is not None

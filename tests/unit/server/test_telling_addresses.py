@@ -21,7 +21,7 @@ ROUNDS = 12
 
 @dataclass
 class Leader:
-    """A node that leads, whose address a copy of it changes back each time where ``has_copy``."""
+    """A node that leads. If ``has_copy``, a copy of it changes its address back each time."""
 
     identity: Identity
     has_copy: bool

@@ -1,4 +1,4 @@
-"""The side that has the state: one snapshot for all, made beside writes, and never from what is damaged."""
+"""The side that has the state: one snapshot for all, made beside writes, and never from damaged data."""
 
 from __future__ import annotations
 

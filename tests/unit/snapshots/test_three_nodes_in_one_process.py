@@ -103,7 +103,7 @@ def test_a_member_that_is_slower_than_the_log_forgets_is_brought_up_all_the_same
             cluster.cut.clear()
             await until(lambda: cluster.fetches)
             base = leader.node.meta.log.window.base
-            # Five times what the log keeps, while the first chunk is on its way.
+            # Five times the entries that the log keeps, while the first chunk is on its way.
             await cluster.write_many(100)
             assert leader.node.meta.log.window.base == base, "what follows the snapshot is kept"
             cluster.hold.set()

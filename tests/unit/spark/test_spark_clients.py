@@ -55,7 +55,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeClient]:
 
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the garbage collector was told."""
+    """Return the calls of the garbage collector."""
     told: list[str] = []
     monkeypatch.setattr(gc, "collect", lambda: told.append("collect"))
     monkeypatch.setattr(gc, "freeze", lambda: told.append("freeze"))

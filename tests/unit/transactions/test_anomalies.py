@@ -1,4 +1,4 @@
-"""The anomalies by their names, one story each: what must happen under either isolation, and what may.
+"""The anomalies by their names, one story each: the required and the permitted outcomes under either isolation.
 
 Names as in Adya's *Weak Consistency* (1999: G0 to G2) and in Berenson et al., *A Critique of ANSI SQL Isolation Levels*
 (1995). ``both`` runs a story under each isolation; the others say in their names what sets the two apart.
@@ -359,7 +359,7 @@ def test_read_only_anomaly_is_permitted_under_snapshot_and_refused_under_seriali
             withdrawing.commit()
 
 
-# --- what the server decides at the commit -------------------------------------------------------------------------
+# --- the server's decisions at the commit --------------------------------------------------------------------------
 
 
 @both
@@ -440,7 +440,7 @@ def test_bounds_of_a_counter_hold_whoever_comes_first(bench: Bench, isolation: I
     for txn in (one, two):
         txn.count("stock", -1, low=0)
     one.commit()
-    # There was one left when it began: a conflict. Begun again it knows that there is none.
+    # There was one left when it began: a conflict. Begun again it sees that there is none.
     refused(two, "write")
     again = bench.begin(isolation)
     again.count("stock", -1, low=0)

@@ -1,4 +1,4 @@
-"""CSV: what its cells are, how null is said, and how each mistake is named."""
+"""CSV: its cells, its null, and the name of each mistake."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def names(text: str, **options: Any) -> list[str | None]:
     return [row["name"] for row in rows]
 
 
-# --- what a file says ----------------------------------------------------------------------------------------------
+# --- contents of a file --------------------------------------------------------------------------------------------
 
 
 def test_fields_are_found_by_the_header_and_those_that_lack_take_their_defaults() -> None:
@@ -132,7 +132,7 @@ def test_a_text_is_read_by_the_type_of_its_field(declared: Any, text: str, value
         assert from_texts(_schema(type_), {"a": text}) == {"a": value}
 
 
-# --- what is wrong -------------------------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
