@@ -106,7 +106,7 @@ def test_keys_are_judged_one_by_one() -> None:
     assert [key for key, _ in unexplained(history)] == [b"a"]
 
 
-# --- what clients were told, against what is there in the end --------------------------------------------------
+# --- answers to clients, against the state in the end ----------------------------------------------------------
 
 
 def at(number: int) -> Timestamp:

@@ -1,6 +1,6 @@
 """Many clusters, each grown, hurt and judged from one seed. ``make sim`` runs more, and replays one.
 
-``make test`` runs the first hundred, CI four hundred (``SIM_SEEDS=400``). The seeds count what they did. A fault or a
+``make test`` runs the first hundred, CI four hundred (``SIM_SEEDS=400``). The seeds count their events. A fault or a
 rare path that never occurred in CI's was not tested, and fails here; a hundred seeds do not reach all of them.
 """
 

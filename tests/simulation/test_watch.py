@@ -44,7 +44,7 @@ class FakeLife:
 
 
 class Scene:
-    """A cluster of fakes, whose disks and words a test sets."""
+    """A cluster of fakes, with disks and words that a test sets."""
 
     def __init__(self, *node_ids: str) -> None:
         self.cluster = Cluster("scene")
