@@ -82,7 +82,7 @@ def test_ids_name_texts_and_versions_are_never_used_again(steps: list[Step]) -> 
             assert (found.version.version, found.version.schema.schema_id) == (version, schema_id)
             assert found.created == created
         elif action == "mode":
-            # Whatever comes and goes beside the versions, they count on.
+            # Version numbers count on, for any changes beside the versions.
             if number or store.catalog().find_subject(subject) is not None:
                 store.write(set_compatibility, subject, CompatibilityMode.NONE if number else None)
         else:

@@ -31,7 +31,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     drawn = random.Random(7)
     items = [(b"k%05d" % (3 * n) + drawn.randbytes(drawn.choice([0, 4, 480])), n) for n in range(ITEMS)]
     sizes = SIZES[request.param]
-    # Runs of one size beside mixed ones: a page that guesses from what it saw must be wrong now and then.
+    # Runs of one size beside mixed ones: a page that guesses from earlier items must be wrong now and then.
     runs = [drawn.choice(sizes) for _ in range(ITEMS // 40)]
     values = [bytes(runs[n // 40] if n % 3 and n < ITEMS // 2 else drawn.choice(sizes)) for _, n in items]
     lmdb, twin = open_lmdb(tmp_path_factory.mktemp("pages") / "data"), MemoryEngine(limit_bytes=1 << 34)

@@ -61,7 +61,7 @@ def test_groups_are_those_of_a_dictionary(seed: int) -> None:
 
 
 def test_a_table_that_fills_too_unevenly_is_given_up() -> None:
-    """As where values were chosen whose hashes collide: the caller groups in another way, in bounded time."""
+    """For example, the hashes of chosen values collide: the caller groups in another way, in bounded time."""
     if column_kernels()[-1] is None:
         pytest.skip("nothing compiles the scan kernel here")
     from cortado.store.mvcc.kernel.groups import CROWDED, group

@@ -1,6 +1,6 @@
-"""The index of changes says what the versions say, or that it does not know: over random logs, with large transactions,
-collection, drops, restores, restarts, snapshots and damage. Each of its rules is there for a reason: without it, the
-same logs must find something.
+"""The index of changes agrees with the versions, or says that it does not know: over random logs, with large
+transactions, collection, drops, restores, restarts, snapshots and damage. Each of its rules is there for a reason:
+without it, the same logs must find something.
 """
 
 from __future__ import annotations
@@ -153,17 +153,17 @@ class Scene:
         ts = self.next_ts()
         moved = draw.sample(sorted(self.staged), min(len(self.staged), draw.choice((1, 2, 4))))
         items = [encode_version(key, b"moved", commit_ts) for key in moved]
-        # Who writes such a key moves it, too.
+        # A writer of such a key moves it, too.
         items += [encode_version(key, b"written", ts) for key in moved if draw.random() < 0.3]
         removal = Removal(sorted(self.staged[key] for key in moved))
         self.append(items, ts, removal)
         if draw.random() < 0.2:
-            # And so does who did not know of that yet.
+            # So does a writer that did not know of that yet.
             self.append([encode_version(key, b"moved", commit_ts) for key in moved[:1]], self.next_ts(), removal)
         for key in moved:
             del self.staged[key]
 
-    # --- what goes ---------------------------------------------------------------------------------------------
+    # --- removals ----------------------------------------------------------------------------------------------
 
     def data(self) -> dict[bytes, bytes]:
         return dict(self.engine._spaces[Space.DATA].values)
@@ -233,7 +233,7 @@ class Scene:
         self.reaches_to, self.is_damaged = self.state.last_ts, False
 
     def damage(self) -> None:
-        """An item of the index, or a change that it names, is not what it was."""
+        """Damage an item of the index, or a change that it names."""
         self.apply()
         if self.random.random() < 0.6:
             return
@@ -261,13 +261,13 @@ class Scene:
         elif what == "key":
             txn.put(Space.CHANGES, turned(key, draw.randrange(4, len(key)), draw.randrange(8)), value)
 
-    # --- what it says ------------------------------------------------------------------------------------------
+    # --- answers -----------------------------------------------------------------------------------------------
 
     def compare(self) -> Iterator[str]:
         draw = self.random
         position = self.state.last_ts
         if self.record is not None and self.record.commit_ts is not None:
-            # Nobody asks for more before all is in place.
+            # No caller asks for more before all is in place.
             position = self.record.commit_ts.previous()
         for _ in range(6):
             times = [Timestamp(0, draw.randrange(position.wall_ms + 2), draw.choice((0, 1))) for _ in range(2)]

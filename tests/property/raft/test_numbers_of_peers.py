@@ -139,7 +139,7 @@ def test_no_number_of_a_peer_ends_a_replica(kind: str, draw: st.DataObject) -> N
             group.step(Letter(letter.sender, to, letter.body))
             group.store(to)
             group.send(to)
-    # Who lied harms itself at most: the two others go on with each other.
+    # The liar harms itself at most: the two others go on with each other.
     others = tuple(each for each in group.logs if each != letter.sender)
     group.mail.clear()
     group.run(5_000, without=(letter.sender,), step_ms=100)

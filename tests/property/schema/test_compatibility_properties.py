@@ -1,4 +1,4 @@
-"""Compatible means readable, whatever the document; and Apache's checker agrees wherever it is right.
+"""Compatible means readable, for every document; and Apache's checker agrees wherever it is right.
 
 Known differences from Apache's ``avro.compatibility``, all of them stricter here:
 
@@ -77,7 +77,7 @@ def test_a_compatible_reader_reads_every_document(pair: tuple[Schema, Schema], d
     except InvalidDocument:
         assert not compatible
         return
-    # What was read is a document of the reader's, so that it can be updated and written again.
+    # A document that was read is one of the reader's, so that it can be updated and written again.
     again = encode_document(reader, document)
     assert encode_document(reader, decode_document(reader, again)) == again
 

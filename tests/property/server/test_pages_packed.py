@@ -140,7 +140,8 @@ def test_packed_pages_are_those_of_pairs_one_by_one_and_of_python(
         try:
             kv = KeyValueService(node)
             times = await write(kv, draw, clock)
-            # All is applied behind this. What a page of the past passes by, and so its end, depends on that.
+            # All is applied behind this. The versions that a page of the past passes by, and so its end, depend on
+            # that.
             await kv.scan_page(kv_pb2.KvScanRequest(namespace=NAMESPACE))
             for _ in range(SCANS):
                 request = a_request(draw, times)

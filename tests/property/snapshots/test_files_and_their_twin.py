@@ -1,4 +1,4 @@
-"""Whatever a state holds, a snapshot file carries all of it and nothing else; and no damage to its bytes passes."""
+"""A snapshot file carries all of a state and nothing else; and no damage to its bytes passes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def encode_version_of(engine_key: bytes) -> bytes:
 
 
 def frame_ends(whole: bytes) -> list[int]:
-    """Where the header and each frame after it ends."""
+    """Return the end of the header and of each frame after it."""
     ends: list[int] = []
     place = 18
     while place < len(whole):

@@ -1,8 +1,8 @@
 """Documents that expire, against a dictionary that knows when each does: at every timestamp, also long after.
 
-The twin keeps the whole state of each commit. What a read at a time must see is the state of the last commit before it,
-without the documents that have expired by then: in the table, in each index, by key. What is written sees the same.
-Nothing is different after the collection of what nobody can read any more.
+The twin keeps the whole state of each commit. A read at a time must see the state of the last commit before it, without
+the documents that have expired by then: in the table, in each index, by key. Writes see the same. Nothing is different
+after the collection of versions that no read can see any more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Indexes that are built while rows change, against a dictionary of documents.
 
-Writes of every kind, and steps of builds, in any order. Whatever comes between two steps: no write is refused, rows
-before a build's cursor have their entries, every entry is a row's, an index that is ready holds what the rows say, and
-a unique one fails only where two rows shared a value while it was built.
+No write is refused, rows before a build's cursor have their entries, and every entry is a row's. An index that is ready
+agrees with the rows, and a unique one fails only if two rows shared a value while it was built.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def collides(state: Twin, name: str) -> bool:
 
 
 class Story:
-    """The table, and the twin. ``collided`` are the indexes being built of which two rows shared a value."""
+    """The table, and the twin. ``collided`` holds the indexes being built in which two rows shared a value."""
 
     def __init__(self, world: TableWorld) -> None:
         self.world = world
@@ -124,7 +123,8 @@ class Story:
         return [each.name for each in self.found if each.state is IndexState.READY]
 
     def operation(self, state: Twin, asked: tuple[str, Any]) -> Operation | None:
-        """What to ask for, and ``state`` after it; None where an update finds no document."""
+        """Return the operation to ask for, and change ``state`` to the one after it; None where an update finds no
+        document."""
         match asked:
             case ("put", document):
                 state[document["number"]] = document

@@ -1,8 +1,8 @@
-"""What a transaction reads: its own writes over the state that it began at, in every kind of read; and footprints.
+"""The reads of a transaction: its own writes over the state that it began at, in every kind of read; and footprints.
 
-A footprint is *sound*: where nothing in it has changed, and nothing that the transaction writes, the same read of the
-newest state has the same answer, by the interpreter of dictionaries as by the product. The rules are numbered as in
-docs/adr/0034-transactions.md.
+A footprint is *sound* if it has this property: when nothing in it has changed, and nothing that the transaction writes,
+the same read of the newest state has the same answer. That holds by the interpreter of dictionaries as by the product.
+The rules are numbered as in docs/adr/0034-transactions.md.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def by_twin(read: Read, state: State) -> Any:
 
 
 def by_product(read: Read, world: TableWorld, ts: Timestamp, began: Began) -> tuple[Any, Footprint]:
-    """The answer through a transaction's reads, and what it rests on: of all pages together."""
+    """Return the answer through a transaction's reads, and its footprint, over all pages together."""
     through = TransactionReads(world.store, began.own, began.added)
     reader = through.snapshot(ts)
     view = world.view(TABLE)

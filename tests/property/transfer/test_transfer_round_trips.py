@@ -100,7 +100,8 @@ def test_fastavro_reads_our_files_and_we_read_its(data: st.DataObject) -> None:
 
     theirs = list(fastavro.reader(container_of(schema, bodies)))
     assert list(map(repr, theirs)) == values(bodies)
-    # Bodies of fastavro's own: of a union it may choose another branch than we, so each row is taken as it wrote it.
+    # Bodies of fastavro's own: fastavro may choose another branch of a union than we, so each row is taken as it wrote
+    # it.
     written = []
     for row in theirs:
         body = io.BytesIO()
