@@ -10,7 +10,7 @@ DELAY_TOLERANCE = 1e-9
 
 
 class Difference(Exception):
-    """What Cortado returned is not what the files say."""
+    """Cortado's answer differs from the files."""
 
 
 def expected_delays() -> pd.DataFrame:

@@ -14,7 +14,7 @@ NULL_TEXT = "NA"
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """One table of the story: where its rows come from and how it is declared.
+    """One table of the story: the source of its rows, and its declaration.
 
     ``ddl`` is the CSV file's column types as Spark reads them; the schema proper is ``schemas/<name>.avsc``.
     """

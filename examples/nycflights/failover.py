@@ -1,4 +1,4 @@
-"""On several nodes the story kills the leader in the middle of Spark's work, and shows what came of it."""
+"""On several nodes the story kills the leader in the middle of Spark's work, and shows the outcome."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads, and in which term."""
+    """The leader, and its term."""
 
     node_id: str
     term: int
@@ -124,7 +124,7 @@ class Nodes:
                 _promote(client, node.node_id)
 
     def kill_leader(self) -> tuple[Leadership, Leadership, float]:
-        """SIGKILL the leader. Returns who led, who leads now, and the seconds between."""
+        """SIGKILL the leader. Returns the old leader, the new one, and the seconds between."""
         before = self.leadership()
         node = next(each for each in self.nodes if each.node_id == before.node_id)
         node.kill()
@@ -134,13 +134,14 @@ class Nodes:
         return before, after, time.monotonic() - killed
 
     def start_all(self) -> None:
-        """Start what was killed. To be called in a thread that goes on: a node ends with the thread that started it."""
+        """Start the stopped nodes. To be called in a thread that goes on: a node ends with the thread that started
+        it."""
         for node in self.nodes:
             if not node.is_running:
                 node.start()
 
     def leadership(self, besides: str = "") -> Leadership:
-        """Who leads now, by the word of the leader itself, as soon as there is one."""
+        """Return the present leader, by its own word, as soon as there is one."""
         deadline = time.monotonic() + ELECTION_SECONDS_MAX
         while time.monotonic() < deadline:
             for node in self.nodes:
@@ -150,7 +151,7 @@ class Nodes:
         raise SystemExit(f"No node led within {ELECTION_SECONDS_MAX:.0f} seconds.")
 
     def wait_for_all(self) -> None:
-        """Returns when every node has applied what the leader had when asked."""
+        """Return when every node has applied the leader's log as of the call."""
         leader = self.leadership()
         with Client(next(node.address for node in self.nodes if node.node_id == leader.node_id)) as client:
             goal = client.status().applied_index
@@ -165,7 +166,7 @@ class Nodes:
 
 @contextmanager
 def running_nodes(folder: Path, count: int) -> Iterator[Nodes]:
-    """``count`` nodes on loopback, whose data and logs lie below ``folder``. Stopped on the way out."""
+    """Run ``count`` nodes on loopback, with data and logs below ``folder``. Stopped on the way out."""
     cluster = Nodes(folder, count)
     try:
         cluster.form()

@@ -18,7 +18,7 @@ def spark_session(scratch: Path, class_path: str = "") -> Iterator[SparkSession]
     knows besides Spark."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # What goes wrong is raised. Ctrl-C in the middle of a call would be logged as well, with its traceback.
+    # Errors are raised. Ctrl-C in the middle of a call would be logged as well, with its traceback.
     logging.getLogger().setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master("local[2]").appName("cortado-nycflights")
     settings = {

@@ -37,7 +37,7 @@ class Driver:
         scratch.mkdir()
         self._log = folder / f"driver-{number}.log"
         command = [sys.executable, "-m", "examples.orders.driver", endpoint, str(folder / "checkpoint"), str(scratch)]
-        # It lives for seconds: what the second compiler would gain it costs first.
+        # It lives for seconds: the second compiler would cost more than it gains.
         environment = {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
         with self._log.open("wb") as log:
             # A group of its own: Java goes with it.
@@ -50,7 +50,7 @@ class Driver:
             raise SystemExit(f"The driver has ended:\n{self._log.read_text(errors='replace')[-3000:]}")
 
     def kill(self) -> None:
-        """SIGKILL, to Java as well: nobody has time to say goodbye."""
+        """SIGKILL, to Java as well: no process has time to say goodbye."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -76,7 +76,7 @@ class Writer:
         threading.Thread(target=self._run, daemon=True).start()
 
     def check_running(self) -> None:
-        """Raises what has failed."""
+        """Raise the writer's error, if it failed."""
         if self._failure is not None:
             raise self._failure
 

@@ -1,7 +1,7 @@
 """The Spark driver, in a process of its own: ``python -m examples.orders.driver ENDPOINT CHECKPOINT SCRATCH``.
 
-It runs until it is killed. What it knows lies in the checkpoint, and in the table that it writes: the number of each
-batch is stored in the same commit as its rows, so a batch that was committed is not written again.
+It runs until it is killed. Its state lies in the checkpoint, and in the table that it writes: the number of each batch
+is stored in the same commit as its rows, so a batch that was committed is not written again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def orders(spark: SparkSession, endpoint: str) -> DataFrame:
 
 
 def revenue(placed: DataFrame) -> DataFrame:
-    """What each hour brought to each shop: a row for each, once an order of a later hour has come."""
+    """Return the revenue of each shop by hours: a row for each, once an order of a later hour has come."""
     hours = placed.withWatermark("placed_at", "0 seconds").groupBy(sql.window("placed_at", "1 hour"), "shop")
     sums = hours.agg(sql.count(sql.lit(1)).alias("orders"), sql.sum("cents").alias("cents"))
     return sums.select(sql.col("window.start").alias("hour"), "shop", "orders", "cents")
