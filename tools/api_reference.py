@@ -1,7 +1,7 @@
 """Write the reference of the public API from the comments of its ``.proto`` files: a page for each file, and an index.
 
 Run by tools/generate_stubs.sh: ``api_reference.py DESCRIPTOR_SET FOLDER``, where the set comes from protoc with its
-source info. What has no comment gets an empty cell, which a test finds (tests/unit/test_api_reference.py).
+source info. A part without a comment gets an empty cell, which a test finds (tests/unit/test_api_reference.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PACKAGE = "cortado.v1"
 TITLE = "# The API, `cortado.v1`"
 GENERATED = "<!-- Generated from {source} by tools/api_reference.py (make proto): change it there. -->"
 
-# Numbers of fields in descriptor.proto, of which the paths of comments consist.
+# Numbers of fields in descriptor.proto, which make up the paths of comments.
 MESSAGE, ENUM, SERVICE, SYNTAX = 4, 5, 6, 12
 FIELD, NESTED, NESTED_ENUM, VALUE, METHOD = 2, 3, 4, 2, 2
 
@@ -30,7 +30,7 @@ REPEATED = 3
 
 
 class Comments:
-    """What a file says of each of its parts."""
+    """The comments on each part of a file."""
 
     def __init__(self, file: FileDescriptorProto) -> None:
         self._of = {
@@ -135,7 +135,7 @@ class Reference:
         return shown
 
     def _role(self, name: str, file: FileDescriptorProto) -> str:
-        """Of a message that is what one call takes or gives: which."""
+        """Return the links to the calls that take or give a message."""
         roles = []
         for service in file.service:
             for method in service.method:
