@@ -38,7 +38,7 @@ class Comments:
         }
 
     def __call__(self, *path: int) -> str:
-        """Paragraphs of one line each, between empty lines; empty where nothing is said."""
+        """Return paragraphs of one line each, between empty lines; empty if there is no comment."""
         lines = [line.strip() for line in self._of.get(path, "").strip().splitlines()]
         paragraphs = re.split(r"\n{2,}", "\n".join(lines))
         return "\n\n".join(" ".join(each.split("\n")) for each in paragraphs).strip()
@@ -53,7 +53,7 @@ class Reference:
         self._homes |= {f".{PACKAGE}.{name}": _page(file) for file in files for name, _, _ in _enums(file)}
 
     def pages(self) -> Iterator[tuple[str, str]]:
-        """File names and texts."""
+        """Yield file names and texts."""
         yield "README.md", self._index()
         for file in self._files:
             yield _page(file), "\n".join(self._lines(file)).rstrip() + "\n"
@@ -120,7 +120,7 @@ class Reference:
             yield f"| `{field.name}` = {field.number} | {shown} | {_cell(comments(*path, FIELD, at))} |"
 
     def _shown(self, field: Any, message: Any, file: FileDescriptorProto) -> str:
-        """A field's type."""
+        """Return a field's type."""
         for nested in message.nested_type:
             if nested.options.map_entry and field.type_name.endswith(f".{message.name}.{nested.name}"):
                 key, value = (KINDS[each.type] for each in nested.field)
@@ -151,7 +151,7 @@ class Reference:
 
 
 def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, tuple[int, ...], Any]]:
-    """Names, paths of comments, and the messages; those within others after them."""
+    """Yield names, paths of comments, and the messages; those within others after them."""
 
     def below(name: str, path: tuple[int, ...], message: Any) -> Iterator[tuple[str, tuple[int, ...], Any]]:
         yield name, path, message
@@ -177,7 +177,7 @@ def _page(file: FileDescriptorProto) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """As renderers make it of a heading."""
+    """Return the anchor that renderers make of a heading."""
     return heading.lower().replace(".", "").replace(" ", "-")
 
 

@@ -29,7 +29,7 @@ _FLAGS: Final = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
 
 
 def updated(page: str) -> str:
-    """The page with every section's beginning as the help has it."""
+    """Return the page with every section's beginning as the help has it."""
     root = build()
     ctx = click.Context(root)
 

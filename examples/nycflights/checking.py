@@ -14,7 +14,7 @@ class Difference(Exception):
 
 
 def expected_delays() -> pd.DataFrame:
-    """Mean arrival delay by airline name, by pandas alone."""
+    """Return the mean arrival delay by airline name, by pandas alone."""
     by_name = {table.name: table for table in TABLES}
     flights = read_with_pandas(by_name["flights"])
     airlines = read_with_pandas(by_name["airlines"])

@@ -96,7 +96,8 @@ def unpack(into: Path) -> None:
 
 
 def read_with_pandas(table: TableSource) -> pd.DataFrame:
-    """The table as pandas sees it, straight from the package's file: nothing of Cortado or Spark is in the way."""
+    """Return the table as pandas sees it, straight from the package's file: nothing of Cortado or Spark is in the
+    way."""
     packed = data_folder() / f"{table.csv}.zip"
     path = packed if packed.exists() else data_folder() / table.csv
     # Exact decimal to double conversion, as Java's: the default is off by one unit in the last place now and then.

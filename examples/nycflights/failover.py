@@ -40,7 +40,7 @@ class Failovers:
         self._outcome: Failover | BaseException | None = None
 
     def watch(self, share: float) -> None:
-        """``share`` of the job is done, from 0 to 1."""
+        """Note that ``share`` of the job is done, from 0 to 1."""
         if self._killer is None and KILL_FROM <= share <= KILL_UNTIL:
             self._killer = threading.Thread(target=self._kill, args=(share,), daemon=True)
             self._killer.start()

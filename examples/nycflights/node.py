@@ -77,7 +77,7 @@ class Node:
         return self._process is not None
 
     def kill(self) -> None:
-        """SIGKILL: it has no time to say goodbye."""
+        """Kill with SIGKILL: it has no time to say goodbye."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -114,7 +114,7 @@ class Nodes:
         return ",".join(node.address for node in self.nodes)
 
     def form(self) -> None:
-        """The first node begins a cluster; each other one is announced, started, and given a vote."""
+        """Begin a cluster at the first node; announce and start each other one, and give it a vote."""
         first, *others = self.nodes
         first.start()
         with Client(first.address) as client:
@@ -124,7 +124,7 @@ class Nodes:
                 _promote(client, node.node_id)
 
     def kill_leader(self) -> tuple[Leadership, Leadership, float]:
-        """SIGKILL the leader. Returns the old leader, the new one, and the seconds between."""
+        """Kill the leader with SIGKILL. Returns the old leader, the new one, and the seconds between."""
         before = self.leadership()
         node = next(each for each in self.nodes if each.node_id == before.node_id)
         node.kill()
@@ -198,7 +198,7 @@ def _leads(node: Node) -> Leadership | None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are free, below those that outgoing connections take: a node that comes back must find its own."""
+    """Return free ports, below those that outgoing connections take: a node that comes back must find its own."""
     found: list[int] = []
     while len(found) < count:
         port = random.randrange(15_000, 32_000)

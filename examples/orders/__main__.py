@@ -50,7 +50,7 @@ class Driver:
             raise SystemExit(f"The driver has ended:\n{self._log.read_text(errors='replace')[-3000:]}")
 
     def kill(self) -> None:
-        """SIGKILL, to Java as well: no process has time to say goodbye."""
+        """Kill with SIGKILL, Java as well: no process has time to say goodbye."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -101,7 +101,7 @@ class Writer:
 
 
 def tell(console: Console, hours: int) -> None:
-    """The whole story. Raises Difference where the sums do not agree."""
+    """Tell the whole story. Raises Difference if the sums do not agree."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cortado-orders-") as scratch_name:
         folder = Path(scratch_name)
@@ -137,7 +137,7 @@ def tell(console: Console, hours: int) -> None:
 
 
 def _wait(client: Client, workers: tuple[Driver, Writer], enough: Callable[[int], bool]) -> int:
-    """Until so many hours are summed up; all that there are agree each time that they are asked."""
+    """Wait until ``enough`` hours are summed up; return their number. All sums agree each time that they are asked."""
     deadline = time.monotonic() + PATIENCE_S
     while not enough(done := check_at_one_time(client)):
         for worker in workers:

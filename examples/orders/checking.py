@@ -31,7 +31,7 @@ def sums_of(client: Client, hours: int) -> Sums:
 
 
 def check_hours(written: Sums, expected: Sums) -> int:
-    """How many hours are written, the first ones, with all of their shops. Raises Difference."""
+    """Return how many hours are written, the first ones, with all of their shops. Raises Difference."""
     hours = sorted({hour for hour, _ in written})
     if hours != [BEGAN + number * HOUR for number in range(len(hours))]:
         raise Difference(f"hours are missing among {', '.join(str(hour) for hour in hours)}")

@@ -20,7 +20,7 @@ CHANGES_A_BATCH = 10 * ORDERS_AN_HOUR
 
 
 def orders(spark: SparkSession, endpoint: str) -> DataFrame:
-    """The orders, from the first one on, as they come."""
+    """Return the orders, from the first one on, as they come."""
     reader = spark.readStream.format("cortado").option("endpoint", endpoint).option("table", ORDERS)
     reader = reader.option("startingAt", "earliest").option("maxRowsPerTrigger", CHANGES_A_BATCH)
     return reader.option("partitions", 1).load().where("_op = 'put'")
@@ -34,7 +34,7 @@ def revenue(placed: DataFrame) -> DataFrame:
 
 
 def start(spark: SparkSession, endpoint: str, checkpoint: Path) -> StreamingQuery:
-    """The pipeline, where the one before has stopped."""
+    """Start the pipeline at the place at which the one before has stopped."""
     writer = (
         revenue(orders(spark, endpoint)).writeStream.format("cortado").option("checkpointLocation", str(checkpoint))
     )

@@ -25,7 +25,7 @@ def quiet() -> Iterator[None]:
 
 
 def damaged_cluster(seed: int, damaged: int) -> Run:
-    """Three voters under load; then power is lost everywhere, and ``damaged`` of their logs come back damaged."""
+    """Run three voters under load; then power is lost everywhere, and ``damaged`` of their logs come back damaged."""
     run = Run(seed, Plan(nodes=3, clients=4), lambda _cluster, nemesis: nemesis.enabled.clear())
     cluster = run.cluster
     assert run._grow()

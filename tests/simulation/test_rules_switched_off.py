@@ -420,7 +420,7 @@ def of_large(switch_off: Switch, *faults: str, seed: int = 0) -> Rule:
 
 
 def fill_the_members_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader looks at its own disk alone."""
+    """Make a leader look at its own disk alone."""
     monkeypatch.setattr(MembersRoom, "of_majority", lambda _room, *, frees: (math.inf, []))
 
 

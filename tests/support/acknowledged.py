@@ -62,7 +62,7 @@ class History(Generic[K, V]):
         return sorted({change.key for change in self.changes})
 
     def at(self, ts: Timestamp | None) -> dict[K, tuple[V, str]]:
-        """The value and the etag of each live key, as of ``ts`` or, for None, now."""
+        """Return the value and the etag of each live key, as of ``ts`` or, for None, now."""
         state: dict[K, tuple[V, str]] = {}
         for change in self.changes:
             if ts is not None and change.ts > ts:
@@ -89,7 +89,8 @@ def key_of(table: str, row: Row) -> tuple[Any, ...]:
 
 
 def fill(client: Client, seed: int) -> Acknowledged:
-    """Some 50 pairs and 30 rows a table, a large one among them; then changes and deletions, with a mark after each."""
+    """Write some 50 pairs and 30 rows a table, a large one among them; then change and delete some, with a mark after
+    each."""
     draw, acknowledged = random.Random(seed), Acknowledged()
     for table, key in TABLES.items():
         client.create_database(table.partition(".")[0])

@@ -217,7 +217,7 @@ class ValueMaker:
 
 
 def damaged(rng: random.Random, body: bytes) -> bytes:
-    """The body with a few bytes changed, cut off, put in or doubled."""
+    """Return the body with a few bytes changed, cut off, put in or doubled."""
     out = bytearray(body)
     for _ in range(rng.randint(1, 3)):
         at = rng.randint(0, len(out))

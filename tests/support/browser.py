@@ -64,14 +64,14 @@ class Browser:
         self._ask("actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def look(self, *, width: int, height: int = 900, dark: bool = False) -> None:
-        """The window's size, and whether its user prefers dark pages."""
+        """Set the window's size, and whether its user prefers dark pages."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._devtools("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def picture(self, path: Path) -> None:
-        """All of the page, as a PNG file."""
+        """Store all of the page, as a PNG file."""
         found = self._devtools("Page.captureScreenshot", {"captureBeyondViewport": True})
         path.write_bytes(base64.b64decode(found["data"]))
 
@@ -90,7 +90,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A new window with no history."""
+    """Yield a new window with no history."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="cortado-browser-") as folder:
         environment = {**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}

@@ -182,7 +182,7 @@ class Crowd:
         return [unknown for caller in self.callers for unknown in caller.unknown]
 
     def wait_for_progress(self, writes: int = 30, timeout_s: float = 60.0) -> None:
-        """Until so many more writes were acknowledged. Raises AssertionError, also where a caller has failed."""
+        """Wait until ``writes`` more writes were acknowledged. Raises AssertionError, also if a caller has failed."""
         goal = self.done + writes
 
         def is_reached() -> bool:

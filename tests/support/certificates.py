@@ -37,7 +37,7 @@ class Certifier:
     def node(
         self, node_id: str, *, under: str = "", hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: datetime = NOW
     ) -> TlsFiles:
-        """Files of a node's certificate, named after the node, or ``under`` another name."""
+        """Return files of a node's certificate, named after the node, or ``under`` another name."""
         return self._write(under or node_id, make_node(self.authority, node_id, hosts, DAYS, now))
 
     def client(self, name: str, *, under: str = "") -> TlsFiles:

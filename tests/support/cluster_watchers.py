@@ -24,7 +24,7 @@ _AGAIN_S = 0.1
 
 
 def seen_of(packed: watch_pb2.KvPackedChanges) -> list[Seen]:
-    """The changes of a packed reply."""
+    """Return the changes of a packed reply."""
     deletes = set(packed.deletes)
     return [
         Seen(Timestamp.from_bytes(version), key, None if place in deletes else value)
@@ -40,7 +40,7 @@ def seen_of(packed: watch_pb2.KvPackedChanges) -> list[Seen]:
 
 
 def request(namespace: str, after: Timestamp, interval_ms: int = 100) -> watch_pb2.WatchKeyValueRequest:
-    """For everything in a namespace."""
+    """Return a request for all keys of a namespace."""
     return watch_pb2.WatchKeyValueRequest(
         namespace=namespace,
         options=watch_pb2.WatchOptions(

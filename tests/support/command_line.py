@@ -58,14 +58,14 @@ class CommandLine:
         return self.out
 
     def json(self, *arguments: str, expect: int = 0, stdin: bytes = b"") -> list[Any]:
-        """The objects that it wrote, one a line."""
+        """Run a command and return the objects of its output, one a line."""
         return [json.loads(line) for line in self(*arguments, "-o", "json", expect=expect, stdin=stdin).splitlines()]
 
     @contextmanager
     def process(
         self, *arguments: str, stdout: int = subprocess.PIPE, code: str = _COMMAND
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of its own, which is gone at the end."""
+        """Run a process of its own, which is gone at the end."""
         command = [sys.executable, "-c", code, *arguments]
         environment = {**os.environ, "CORTADO_ENDPOINTS": self.endpoint}
         started = subprocess.Popen(

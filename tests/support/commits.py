@@ -15,7 +15,8 @@ COMMITTED = transactions_pb2.CommitResponse(header=header(2_000), etag="0.2000.0
 
 
 def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
-    """One end after the other, the last one for ever: an error, a lost answer, or None for a success."""
+    """Return a handler that gives one end after the other, the last one for ever: an error, a lost answer, or None for
+    a success."""
     left = list(ends)
 
     def answer(request: Any, context: Any) -> transactions_pb2.CommitResponse:

@@ -61,7 +61,7 @@ class Fault(Enum):
 
 
 def points_in_source() -> set[str]:
-    """All steps that lead to a write or a sync in the stores' code."""
+    """Return all steps that lead to a write or a sync in the stores' code."""
     paths = [
         path for each in STORES for path in ([ROOT / each] if each.endswith(".py") else (ROOT / each).glob("*.py"))
     ]
@@ -150,7 +150,7 @@ class Striking:
             os.close(min(self.descriptors))
 
     def point(self, call: str) -> str:
-        """Before a call of the stores. The fault that is to happen there, in its words."""
+        """Pass a point before a call of the stores. Returns the fault that is to happen there, in its words."""
         functions = _functions()
         if not functions:
             return ""
@@ -193,7 +193,7 @@ class Striking:
 
 
 def _functions() -> list[str]:
-    """The functions of one file of the stores that lead to the call that is being made, outermost first."""
+    """Return the functions of one file of the stores that lead to the present call, outermost first."""
     frame, names, file = sys._getframe(2), list[str](), ""
     while frame.f_back is not None:
         frame = frame.f_back
@@ -271,7 +271,7 @@ class _Text:
 
 @contextmanager
 def struck(striking: Striking) -> Iterator[Striking]:
-    """Within the block, the stores of this process pass their points."""
+    """Make the stores of this process pass their points within the block."""
     with pytest.MonkeyPatch.context() as patch:
         real_open, real_close, real_lmdb_open, real_fdopen = os.open, os.close, lmdb.open, os.fdopen
 

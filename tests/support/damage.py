@@ -39,7 +39,8 @@ def checked(key: bytes, payload: bytes) -> bytes:
 
 
 def build(path: Path) -> None:
-    """Several sub-databases, one three levels deep, values on overflow pages, versions, deletions, free pages."""
+    """Build several sub-databases, one three levels deep, with values on overflow pages, versions, deletes and free
+    pages."""
     engine, draw = open_lmdb(path), random.Random(7)
     store = VersionStore(engine)
     keys = [LogicalKey(b"t%06d" % number + b"x" * draw.choice((3, 300))) for number in range(500)]
@@ -132,7 +133,7 @@ def flipped_bit_in_a_pointer(data: bytearray, draw: random.Random) -> None:
 
 
 def flipped_bit_in_an_item(data: bytearray, draw: random.Random) -> None:
-    """In its sizes and flags, or in the number of the page that it leads to."""
+    """Flip a bit in an item's sizes and flags, or in the number of the page that it leads to."""
     start = draw.randrange(2, len(data) // PAGE) * PAGE
     count = max(1, (int.from_bytes(data[start + 12 : start + 14], "little") - 16) // 2)
     pointer = start + 16 + 2 * draw.randrange(count)
@@ -188,7 +189,7 @@ class Contents:
 
 
 def store_of(engine: LmdbEngine) -> VersionStore:
-    """As a node begins with it: all is verified first."""
+    """Return a store as a node begins with it: all is verified first."""
     store = VersionStore(engine)
     for each in engine.disordered:
         store.distrust(Damage.of_disorder(each))

@@ -51,7 +51,7 @@ def pages_below(content: bytes, number: int, depth: int) -> dict[int, int]:
 
 
 def damage(content: bytearray, live: dict[int, int], draw: Random) -> None:
-    """One random change: a bit, some bytes, a field of a page or of an item, a page that is another's."""
+    """Make one random change: a bit, some bytes, a field of a page or of an item, a page that is another's."""
     pages = sorted(live)
     page = draw.choice(pages)
     items = max(1, (int.from_bytes(content[page + 12 : page + 14], "little") - 16) // 2)

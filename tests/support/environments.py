@@ -63,7 +63,7 @@ class Environment:
         return self.run("python", "-W", "error", "-c", code, *arguments)
 
     def files(self) -> set[str]:
-        """Everything below, but for caches of compiled code."""
+        """Return all files below, but for caches of compiled code."""
         found = (each for each in self.folder.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
         return {str(each.relative_to(self.folder)) for each in found}
 
@@ -83,7 +83,8 @@ def python_of(version: tuple[int, ...]) -> str | None:
 
 
 def lower_bounds(*extras: str) -> list[str]:
-    """The requirements of the base and of ``extras``, each at exactly its lower bound, the highest where it has two."""
+    """Return the requirements of the base and of ``extras``, each at exactly its lower bound, the highest if it has
+    two."""
     project = PROJECT["project"]
     groups = [project["dependencies"], *(project["optional-dependencies"][each] for each in extras)]
     lowest: dict[str, str] = {}

@@ -11,5 +11,5 @@ _OF_CI: Final = 100
 
 
 def examples(of_ci: int) -> int:
-    """As many as ``of_ci`` where CI runs, and elsewhere in proportion."""
+    """Return ``of_ci`` in CI, and elsewhere a number in proportion."""
     return max(1, of_ci * EXAMPLES // _OF_CI)

@@ -29,7 +29,7 @@ _ENDED = object()
 
 
 def open_client(face: str, *arguments: Any, **options: Any) -> Client:
-    """A client of that face; arguments and options are those of :class:`Client`."""
+    """Open a client of that face; arguments and options are those of :class:`Client`."""
     return Client(*arguments, **options) if face == "sync" else cast("Client", _OnLoop.opened(*arguments, **options))
 
 

@@ -58,19 +58,19 @@ _METHODS: dict[str, MethodDescriptor] = {
 
 
 def header(wall_ms: int = 1_000, cluster_id: str = "fake", term: int = 1) -> common_pb2.Header:
-    """The header of a reply."""
+    """Return the header of a reply."""
     timestamp = common_pb2.Timestamp(wall_ms=wall_ms)
     return common_pb2.Header(cluster_id=cluster_id, node_id="node", term=term, timestamp=timestamp)
 
 
 def refuse(context: grpc.ServicerContext, error: CortadoError) -> NoReturn:
-    """Ends the call with ``error`` in its status details."""
+    """End the call with ``error`` in its status details."""
     context.set_trailing_metadata(trailing_metadata(error))
     context.abort(status_code(error), status_message(error))
 
 
 def break_off(context: grpc.ServicerContext) -> NoReturn:
-    """Ends the call without details, as a connection that broke after the request was sent."""
+    """End the call without details, as a connection that broke after the request was sent."""
     context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
 
 
@@ -96,7 +96,7 @@ class FakeServer:
         self.endpoint = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
 
     def calls(self, name: str) -> list[Any]:
-        """The requests of one method so far."""
+        """Return the requests of one method so far."""
         return [request for called, request in self.requests if called == name]
 
     @contextmanager
@@ -108,7 +108,7 @@ class FakeServer:
             self.stop()
 
     def stop(self) -> None:
-        """Ends it; every connection breaks. May be called again."""
+        """End the server; every connection breaks. May be called again."""
         self._server.stop(None).wait()
 
     # --- the coalescing stream -----------------------------------------------------------------------------------

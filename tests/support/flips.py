@@ -36,7 +36,7 @@ _LEAF_FLAG = 0x02
 
 
 def leaf_places_of(data_file: Path, found: bytes) -> list[int]:
-    """As :func:`places_of`, without the copies on branch pages: a leaf page says so in its flags."""
+    """Return as :func:`places_of`, without the copies on branch pages: a leaf page says so in its flags."""
     # Read once: a server may be writing.
     content = data_file.read_bytes()
     return [
@@ -46,7 +46,7 @@ def leaf_places_of(data_file: Path, found: bytes) -> list[int]:
 
 @contextmanager
 def flipped(data_file: Path, found: bytes, bit: int) -> Iterator[None]:
-    """With bit ``bit`` of every copy of ``found`` on a leaf page turned, and turned back."""
+    """Flip bit ``bit`` of every copy of ``found`` on a leaf page, and turn it back at the end."""
     places = leaf_places_of(data_file, found)
     assert places, found
     flip_bit(data_file, places, bit)

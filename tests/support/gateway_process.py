@@ -30,7 +30,7 @@ class GatewayProcess:
         return f"http://{self.host}:{self.port}"
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
-        """A connection, which takes so many bytes before its reader does."""
+        """Open a connection that takes so many bytes before its reader does."""
         connection = socket.socket()
         if receive_bytes:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -85,7 +85,7 @@ def _received(connection: socket.socket) -> bytes:
 
 @contextmanager
 def gateway_process(endpoint: str, folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[GatewayProcess]:
-    """A gateway before ``endpoint``, until the block ends. ``under`` is a command that becomes it."""
+    """Run a gateway before ``endpoint``, until the block ends. ``under`` is a command that becomes it."""
     told, log = folder / "gateway.port", folder / "gateway.log"
     command = [
         *under,

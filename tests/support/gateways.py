@@ -88,7 +88,7 @@ SERVED = [
 
 @contextmanager
 def gateway(limits: GatewayLimits | None = None) -> Iterator[Gateway]:
-    """A gateway before a new, empty node."""
+    """Run a gateway before a new, empty node."""
     with served_node(MemoryEngine()) as node, gateway_before(node.endpoint, limits) as made:
         yield made
 
@@ -97,7 +97,7 @@ def gateway(limits: GatewayLimits | None = None) -> Iterator[Gateway]:
 def gateway_before(
     endpoint: str, limits: GatewayLimits | None = None, *, acts_without_roles: bool = False
 ) -> Iterator[Gateway]:
-    """A gateway before the cluster that is there."""
+    """Run a gateway before an existing cluster."""
     with _loop() as loop:
 
         async def begin() -> Gateway:

@@ -61,7 +61,7 @@ def setting(name: int, value: int) -> bytes:
 
 
 def events(of: Connection, sent: bytes) -> list[Event]:
-    """Everything that the bytes mean."""
+    """Return all events of the bytes."""
     of.feed(sent)
     found = of.advance()
     while of.has_more:
@@ -70,7 +70,7 @@ def events(of: Connection, sent: bytes) -> list[Event]:
 
 
 def shown(event: Event) -> str:
-    """An event as a line."""
+    """Return an event as a line."""
     last = " last" if isinstance(event, (Opened, Data)) and event.is_last else ""
     match event:
         case Opened():

@@ -63,7 +63,7 @@ class Peer:
         self.held: dict[int, int] = {}
 
     def do(self, deed: str, stream_id: int) -> None:
-        """An answer, or a part of one."""
+        """Send an answer, or a part of one."""
         made = self._made
         match deed:
             case "head":
@@ -86,7 +86,7 @@ class Peer:
                 self.take()
 
     def _next(self, stream_id: int, size: int) -> bytes:
-        """Bytes that no other ones of the stream are like."""
+        """Return bytes that are unlike all others of the stream."""
         if stream_id not in self._made._streams:
             return bytes(size)
         before = self._given.get(stream_id, b"")
@@ -105,7 +105,7 @@ class Peer:
 
 
 def _told(made: Connection, told: list[str], peer: Peer) -> None:
-    """Everything that the connection says now."""
+    """Record all that the connection tells now."""
     for _ in range(_ROUNDS_MAX):
         for each in made.advance():
             assert not (told and told[-1].startswith("ended")), "nothing comes behind the end"

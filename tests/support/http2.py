@@ -23,12 +23,12 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def field(name: bytes, value: bytes, *, is_indexed: bool = False) -> bytes:
-    """A header, literally; both texts have less than 127 bytes. An indexed one is 62 from then on."""
+    """Return a header, literally; both texts have less than 127 bytes. An indexed one is 62 from then on."""
     return (b"\x40" if is_indexed else b"\x00") + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
 def request(path: bytes) -> bytes:
-    """The headers of a call."""
+    """Return the headers of a call."""
     pseudo = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b":authority", b"x"))
     return b"".join(field(*each) for each in (*pseudo, (b"te", b"trailers"), (b"content-type", b"application/grpc")))
 

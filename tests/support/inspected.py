@@ -56,7 +56,7 @@ def make_engine(pairs: int = PAIRS) -> MemoryEngine:
 
 
 def make_log(engine: MemoryEngine) -> LogDisk:
-    """The log of a replica with that engine: three entries; the last one wrote a pair."""
+    """Return the log of a replica with that engine: three entries; the last one wrote a pair."""
     with engine.read() as txn:
         item = txn.seek(Space.DATA, kv_key("sessions", b"user-%03d0" % (PAIRS - 1)))
         state = AppliedState.decode(txn.get(Space.META, applied_key(GROUP)) or b"")
@@ -106,7 +106,7 @@ def replace(engine: MemoryEngine, space: Space, key: bytes, new_key: bytes, valu
 
 
 def flipped(data: bytes, place: int) -> bytes:
-    """One bit of one byte turned; ``place`` counts as an index does."""
+    """Return the bytes with one bit of one byte turned; ``place`` counts as an index does."""
     found = bytearray(data)
     found[place] ^= 0x10
     return bytes(found)

@@ -41,13 +41,13 @@ class Call:
 
 
 def is_linearizable(calls: Iterable[Call], first: Value = None) -> bool:
-    """True where an order exists, beginning with a key that holds ``first``."""
+    """Return whether an order exists, beginning with a key that holds ``first``."""
     search = _Search(sorted(calls, key=lambda call: (call.start, call.end)))
     return search.run(first)
 
 
 def unexplained(history: Iterable[tuple[bytes, Call]], first: Value = None) -> list[tuple[bytes, list[Call]]]:
-    """The keys of a history that no order explains, each with its calls in order of their starts."""
+    """Return the keys of a history that no order explains, each with its calls in order of their starts."""
     by_key: dict[bytes, list[Call]] = {}
     for key, call in history:
         by_key.setdefault(key, []).append(call)
@@ -114,7 +114,7 @@ class _Search:
         return unknown[::-1] + known[::-1]
 
     def _candidates(self, done: int, mask: int) -> list[int]:
-        """Calls that may be next: those not taken that began before any other such call had ended."""
+        """Return the calls that may be next: those not taken that began before any other such call had ended."""
         found: list[int] = []
         first_end = inf
         for place in range(done, len(self._calls)):

@@ -161,7 +161,7 @@ def copied(files: dict[str, bytearray]) -> dict[str, bytearray]:
 
 
 def crash_at(number: int) -> Callable[[int, str, LogDisk], None]:
-    """Before step ``number``, and before all that follow it."""
+    """Return a strike before step ``number``, and before all that follow it."""
 
     def strike(step: int, name: str, disk: LogDisk) -> None:
         if step >= number:
@@ -179,7 +179,7 @@ def fail_at(number: int) -> Callable[[int, str, LogDisk], None]:
 
 
 def full_from(number: int, count: int, kinds: tuple[str, ...] = ("create", "write", "remove")) -> Callable[..., None]:
-    """``count`` steps from ``number`` on find no room; syncs do."""
+    """Return a strike: ``count`` steps from ``number`` on find no room; syncs do."""
 
     def strike(step: int, name: str, disk: LogDisk) -> None:
         if number <= step < number + count and name.split()[0] in kinds:

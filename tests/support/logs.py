@@ -9,7 +9,7 @@ from support.simulation.log_disk import LogDisk
 
 
 def memory_log_files(disk: LogDisk | None = None) -> LogFiles:
-    """On ``disk``, or on an empty one: durable at once."""
+    """Open log files on ``disk``, or on an empty one: durable at once."""
     return LogFiles.open(disk or memory_log_disk())
 
 

@@ -55,7 +55,7 @@ class HeldStorage:
         self._next()
 
     def stop(self) -> None:
-        """Nothing runs that must end."""
+        """Do nothing: nothing runs that must end."""
 
     def hold(self) -> None:
         self.is_held = True
@@ -103,7 +103,7 @@ class InPlace(Executor):
     """The scan thread's place: the loop runs its steps itself."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Nothing to end."""
+        """Do nothing: there is nothing to end."""
 
 
 class WorldTransport:
@@ -203,7 +203,7 @@ class Place:
         return self.node
 
     def crash(self) -> None:
-        """The process is gone: its unsynced writes, too. (Its callbacks find a closed node.)"""
+        """End the process, with its unsynced writes. (Its callbacks find a closed node.)"""
         self.is_running = False
         self.disk.hold()
         self.data.hold()
@@ -278,7 +278,7 @@ class World:
         return self.places[node_id]
 
     async def grow(self, *node_ids: str) -> list[Host]:
-        """A cluster of these voters; the first begins it, and leads."""
+        """Make a cluster of these voters; the first begins it, and leads."""
         first = await self.place(node_ids[0], is_first=True).start()
         nodes = [first]
         for node_id in node_ids[1:]:
@@ -301,7 +301,7 @@ class World:
         )
 
     async def join(self, node_id: str) -> Host:
-        """A new learner."""
+        """Add a new learner."""
         place = self.place(node_id)
         leader = self.leader()
         await leader.meta.members.add(node_id, place.peer_address)
@@ -329,7 +329,7 @@ class World:
         return self.leaders()[-1]
 
     async def led(self, *, but: str = "", above: int = 0) -> Host:
-        """The node that leads and may evaluate: another one than ``but``, in a term above ``above``."""
+        """Wait for a node that leads and may evaluate: another one than ``but``, in a term above ``above``."""
 
         def found() -> list[Host]:
             return [
@@ -364,7 +364,7 @@ class World:
         node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
 
     def cut_off(self, node_id: str) -> None:
-        """Nothing goes to it, and nothing comes from it."""
+        """Stop all traffic to and from a node."""
         for other in self.places:
             self.cuts |= {(node_id, other), (other, node_id)}
 

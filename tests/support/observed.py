@@ -36,7 +36,7 @@ def metrics_url(server: ServerProcess) -> str:
 
 
 def page(url: str) -> tuple[int, str]:
-    """Status and body."""
+    """Return status and body."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.status, answer.read().decode()
@@ -45,7 +45,7 @@ def page(url: str) -> tuple[int, str]:
 
 
 def scrape(server: ServerProcess) -> Scraped:
-    """All samples, as Prometheus' own parser reads them."""
+    """Return all samples, as Prometheus' own parser reads them."""
     status, text = page(f"{metrics_url(server)}/metrics")
     assert status == 200, text
     return {
@@ -56,7 +56,7 @@ def scrape(server: ServerProcess) -> Scraped:
 
 
 def value(scraped: Scraped, name: str, **labels: str) -> float:
-    """The sum of a metric's samples that have these labels."""
+    """Return the sum of a metric's samples that have these labels."""
     return sum(
         number
         for (each, has), number in scraped.items()

@@ -18,7 +18,7 @@ class Packages(NamedTuple):
 
 
 def kept_files() -> list[Path]:
-    """The files and links that version control keeps, or would keep, relative to the repository's root."""
+    """Return the files and links that version control keeps, or would keep, relative to the repository's root."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = map(Path, filter(None, names.split("\0")))
@@ -37,7 +37,7 @@ def copy_source(target: Path) -> None:
 
 
 def build(source: Path, out: Path, *kinds: str) -> None:
-    """With the setuptools of this environment: the requirements of a build are not fetched for each."""
+    """Build with the setuptools of this environment: the requirements of a build are not fetched for each."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *kinds, str(source)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out.parent)
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"

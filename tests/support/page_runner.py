@@ -42,7 +42,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 def reader_environment(directory: Path) -> dict[str, str]:
-    """The variables of a reader who has just begun: nothing of this machine's own settings of Cortado."""
+    """Return the variables of a reader who has just begun: nothing of this machine's own settings of Cortado."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("CORTADO_", "PYTHON"))}
     return {**ours, "NO_COLOR": "1", "COLUMNS": "100", "XDG_CONFIG_HOME": str(directory / ".config")}
 
@@ -79,7 +79,7 @@ class PageRunner:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def run(self, page: Page, block: Block) -> None:
-        """Runs one block, or writes its file. Raises AssertionError naming the page and the line."""
+        """Run one block, or write its file. Raises AssertionError naming the page and the line."""
         place = f"{page.name}:{block.line}"
         if block.file:
             (self.directory / block.file).write_text(self.here(block.text))
@@ -104,7 +104,7 @@ class PageRunner:
     # --- addresses ---------------------------------------------------------------------------------------------
 
     def here(self, text: str) -> str:
-        """``text`` with the ports that are used here."""
+        """Return ``text`` with the ports that are used here."""
         # Commands that use the default address get another one.
         text = text.replace("cortado cluster up", f"cortado cluster up --port {self._ports[0]}")
         endpoint = f'.option("endpoint", "127.0.0.1:{self._ports[0]}")'
@@ -166,7 +166,7 @@ class PageRunner:
         )
 
     def endpoints(self) -> dict[str, str]:
-        """The variable that leads commands to the page's first server."""
+        """Return the variable that leads commands to the page's first server."""
         return {"CORTADO_ENDPOINTS": f"127.0.0.1:{self._ports[0]}"}
 
     # --- Python ------------------------------------------------------------------------------------------------

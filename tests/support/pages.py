@@ -100,7 +100,7 @@ def page(name: str) -> Page:
 
 
 def all_pages() -> list[Page]:
-    """README.md and everything below docs/, by name."""
+    """Return README.md and everything below docs/, by name."""
     names = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [page(str(path.relative_to(ROOT))) for path in names]
 

@@ -17,7 +17,7 @@ ANSWER_S = 20.0
 
 
 def unchecked(files: TlsFiles) -> Certificates:
-    """Certificates as a wrong or hostile node might load them: the files are not checked."""
+    """Return certificates as a wrong or hostile node might load them: the files are not checked."""
     loaded = Certificates.__new__(Certificates)
     material = SimpleNamespace(contexts=contexts_of(files))
     loaded.current = lambda: material  # type: ignore[method-assign, assignment, return-value]

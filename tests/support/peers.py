@@ -188,7 +188,7 @@ async def how_it_ends(connection: Connection, *frames: Frame) -> CortadoError:
 
 
 def members(*peers: PeerProcess, **storage_ids: str) -> Roster:
-    """A configuration of these as voters."""
+    """Return a configuration of these as voters."""
     found = sorted((each.member for each in peers), key=lambda each: each.node_id)
     return Roster.of(tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found))
 

@@ -61,7 +61,7 @@ def _are_free(ports: list[int]) -> bool:
 
 @functools.cache
 def _block() -> _Block:
-    """This process's own: the file that stands for it stays locked until the process ends."""
+    """Return this process's own block: its file stays locked until the process ends."""
     locks = Path(tempfile.gettempdir()) / f"cortado-test-ports-{os.getuid()}"
     locks.mkdir(exist_ok=True)
     for first in range(_FIRST, _LAST, _BLOCK):

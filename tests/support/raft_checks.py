@@ -49,7 +49,8 @@ class Checks:
             self._leader_is_complete(log)
 
     def _registry_fits(self, node_id, log) -> None:
-        """Every member is in the registry, no id that is used up is a member's, and a bound one is bound for good."""
+        """Check that every member is in the registry, no used up id is a member's, and a bound one is bound for
+        good."""
         roster = log.roster
         if roster is self._rosters.get(node_id):
             return
@@ -64,7 +65,8 @@ class Checks:
                 self.that(bound == each.storage_id, f"{each.node_id} has one data directory: {bound}, {each}")
 
     def _leader_is_complete(self, log) -> None:
-        """But for one that was paused, and counts its votes when a later term has committed something already."""
+        """Check that a leader holds all committed entries. One that was paused is exempt: it counts its votes when a
+        later term has committed something already."""
         if log.term < max(self._leaders):
             return
         base = log.window.base[0]
@@ -76,7 +78,7 @@ class Checks:
     # --- disks ------------------------------------------------------------------------------------------------------
 
     def stored(self, replica, writes) -> None:
-        """Entries of the same place and term are the same everywhere."""
+        """Check that entries of the same place and term are the same everywhere."""
         for each in writes:
             if each.kind is RecordKind.ENTRY:
                 first = self._bodies.setdefault((each.index, each.term), each.payload)
@@ -141,7 +143,7 @@ class Checks:
         self.that(False, f"entry {index} of term {term}, which {replica.node_id} is to apply, is committed")
 
     def applied(self, replica, entries) -> None:
-        """All replicas apply the same entries, one after another. (Before they are in the data.)"""
+        """Check that all replicas apply the same entries, one after another. (Before they are in the data.)"""
         index = replica.disk.data.applied[0]
         for entry in entries:
             index += 1
@@ -159,7 +161,7 @@ class Checks:
         self.that(committed is None or committed[0] == meta.term, f"snapshot {meta} is of what was committed")
 
     def leaves(self, replica, message) -> None:
-        """A promise leaves a replica only when its disk keeps it."""
+        """Check that a promise leaves a replica only when its disk keeps it."""
         body = pb.RaftMessage.FromString(message.body)
         kind = body.WhichOneof("kind")
         if kind == "vote_response" and body.vote_response.is_granted and not body.vote_response.is_pre_vote:

@@ -30,7 +30,7 @@ class LogDisk:
         return LogDisk(self.hard_state, dict(self.entries))
 
     def write(self, writes: Writes) -> None:
-        """A batch, whole."""
+        """Write a batch, whole."""
         for record in writes:
             self._replay(record)
         terms = [self.base[1], *(self.entries[index].term for index in sorted(self.entries))]
@@ -87,14 +87,14 @@ class Data:
     reset: HardState | None = None
 
     def apply(self, entries: Sequence[Entry]) -> None:
-        """One transaction."""
+        """Apply entries in one transaction."""
         for entry in entries:
             assert entry.index == self.applied[0] + 1, f"{entry} is applied behind {self.applied}"
             self.applied = entry.index, entry.term
             self.state[entry.index] = entry.payload.encode()
 
     def install(self, meta: SnapshotMeta, state: Mapping[int, bytes], writes: Writes) -> None:
-        """The last transaction of a snapshot: ``writes`` are how the log files are to follow."""
+        """Run the last transaction of a snapshot: ``writes`` are how the log files are to follow."""
         self.applied, self.state = (meta.index, meta.term), dict(state)
         self.reset = decode_hard_state(GROUP, writes[-1].payload)
 

@@ -105,21 +105,21 @@ class Hand:
         self.applying.pop(node_id, None)
 
     def take(self, node_id: str) -> Writes:
-        """Its writes, which stay outstanding until :meth:`sync`."""
+        """Take its writes, which stay outstanding until :meth:`sync`."""
         writes = self.logs[node_id].ready()
         if writes:
             self.outstanding[node_id] = writes
         return writes
 
     def take_committed(self, node_id: str) -> Sequence[Entry]:
-        """Entries to apply, which stay outstanding until :meth:`apply`."""
+        """Take entries to apply, which stay outstanding until :meth:`apply`."""
         entries = self.logs[node_id].applying.take()
         if entries:
             self.applying[node_id] = entries
         return entries
 
     def sync(self, node_id: str) -> bool:
-        """All that its log files are to keep becomes durable. Whether there was anything."""
+        """Make all writes for its log files durable. Returns whether there were any."""
         is_any = False
         while self.outstanding.get(node_id) or self.take(node_id):
             writes = self.outstanding.pop(node_id)
@@ -129,7 +129,7 @@ class Hand:
         return is_any
 
     def apply(self, node_id: str) -> bool:
-        """All that may be applied becomes durable in its data. Whether there was anything."""
+        """Make all entries that may be applied durable in its data. Returns whether there were any."""
         is_any = False
         while self.applying.get(node_id) or self.take_committed(node_id):
             entries = self.applying.pop(node_id)
@@ -139,7 +139,7 @@ class Hand:
         return is_any
 
     def store(self, node_id: str) -> None:
-        """Its log files catch up, and its data."""
+        """Let its log files and its data catch up."""
         while self.sync(node_id) or self.apply(node_id):
             """New writes that follow from it are stored, too."""
 
@@ -176,7 +176,7 @@ class Hand:
             self.logs[letter.to].step(letter.sender, letter.body)
 
     def forge(self, sender: str, to: str, **message: object) -> None:
-        """A message that ``sender`` never sent reaches ``to``."""
+        """Deliver to ``to`` a message that ``sender`` never sent."""
         self.logs[to].step(sender, pb.RaftMessage(**message).SerializeToString())  # type: ignore[arg-type]
 
     def deliver(self, *, sender: str = "", to: str = "", kind: str = "") -> int:
@@ -232,7 +232,7 @@ class Hand:
         return log
 
     def offer(self, node_id: str, meta: SnapshotMeta, sender: str, term: int) -> None:
-        """A leader's word of a snapshot reaches a replica."""
+        """Deliver a leader's word of a snapshot to a replica."""
         notice = pb.SnapshotNotice(
             snapshot_id=meta.snapshot_id,
             index=meta.index,

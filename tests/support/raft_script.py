@@ -72,8 +72,8 @@ _KINDS = {
 
 
 def render(text: str) -> str:
-    """The transcript ``text`` with the output that its commands have now. Raises ValueError, naming the line of a
-    command that cannot be run."""
+    """Return the transcript ``text`` with the output that its commands have now. Raises ValueError, naming the line of
+    a command that cannot be run."""
     warned: list[str] = []
     handler = _Warnings(warned)
     logger = logging.getLogger("cortado.raft")
@@ -289,7 +289,7 @@ class Scene(Hand):
         raise ValueError(f"after {_ROUNDS_MAX} rounds there is still something to do")
 
     def _has_work(self, node_id: str) -> bool:
-        """For its disk: something to store, or to apply."""
+        """Return whether its disk has something to store, or to apply."""
         log = self.logs[node_id]
         return log.has_writes or log.applying.backlog > 0
 
@@ -315,7 +315,7 @@ class Scene(Hand):
         self._do_settle()
 
     def _which(self, sender: str, to: str, kind: str) -> dict[str, str]:
-        """The mail that a command means."""
+        """Return the mail that a command means."""
         for node_id in (sender, to):
             if node_id != "*" and node_id not in self.disks:
                 raise KeyError(node_id)

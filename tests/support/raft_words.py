@@ -103,7 +103,7 @@ def _answer_words(answer: pb.Acknowledgement, term: int) -> str:
 
 
 def writes_words(writes: Writes) -> str:
-    """A batch of records of the log files."""
+    """Return a batch of records of the log files, in words."""
     state, cut, put = "", "", []
     for record in writes:
         if record.kind is RecordKind.HARD_STATE:
@@ -176,7 +176,7 @@ class View:
         return f"knows no leader in term {self.term}, {_vote_given(self.voted_for)}"
 
     def summary(self) -> str:
-        """All of it, in a line."""
+        """Return all of it, in a line."""
         entries = ", ".join(words for _, words in self.entries) or "no entries"
         return (
             f"{self.standing()}; behind {place_words(self.base)}: {entries}; "
@@ -189,7 +189,7 @@ class View:
         return f"{self.standing()}; its log ends at {place_words(last)}, committed to {self.committed}"
 
     def changes_to(self, now: View) -> Iterator[str]:
-        """A phrase for each thing that is different in ``now``."""
+        """Yield a phrase for each thing that is different in ``now``."""
         if (self.role, self.term, self.voted_for, self.leader) != (now.role, now.term, now.voted_for, now.leader):
             yield now.standing()
         yield from self._entries_changed(now)

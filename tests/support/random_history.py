@@ -35,7 +35,7 @@ class RandomHistory:
         )
 
     def step(self) -> None:
-        """One write, of one key or of many."""
+        """Make one write, of one key or of many."""
         draw, client = self._random, self._client
         steps: list[Callable[[], object]] = [self._put, self._put, self._update, self._delete, self._pairs, self._pairs]
         steps += [self._make_table] if self._tables < 6 else []
@@ -89,7 +89,7 @@ class RandomHistory:
 
 
 def versions_of(client: Client, at: Timestamp, since: Timestamp) -> Versions:
-    """All versions above ``since``, up to ``at``: key, timestamp, kind and payload."""
+    """Return all versions above ``since``, up to ``at``: key, timestamp, kind and payload."""
     found: Versions = set()
     for start, end in archived_ranges():
         for body in client.backups.read(start, end, Wanted(at, since, history=True)):

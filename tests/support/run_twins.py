@@ -106,7 +106,7 @@ class Served:
         await self.node.stop()
 
     async def hang_up(self) -> None:
-        """The stream breaks."""
+        """Break the stream."""
         self._taking.cancel()
         with suppress(asyncio.CancelledError):
             await self._taking
@@ -125,7 +125,7 @@ class Served:
         self._messages.put_nowait(calls_pb2.CallBatch(calls=calls, cancelled=cancelled))
 
     async def receive(self, count: int) -> dict[int, calls_pb2.CallReply]:
-        """So many replies, by the ids of their calls."""
+        """Receive ``count`` replies, by the ids of their calls."""
         found: dict[int, calls_pb2.CallReply] = {}
         async with asyncio.timeout(WAIT_S):
             while len(found) < count:
@@ -139,12 +139,12 @@ class Served:
         return await self.receive(len(calls))
 
     async def applied(self) -> None:
-        """All that was answered is stored."""
+        """Wait until all answered calls are stored."""
         replica = self.node.meta
         await replica.reads.applied_to(replica.read_ts())
 
     def stored(self) -> dict[Space, dict[bytes, bytes]]:
-        """All that lies in its engine."""
+        """Return all that lies in its engine."""
         with self.node.engine.read() as txn:
             return {space: _all_of(txn, space) for space in (Space.DATA, Space.REQUESTS, Space.CHANGES)}
 
@@ -205,7 +205,7 @@ class Asker:
         self._documents = DocumentAsker(source, self._request_id)
 
     def answered(self, reply: calls_pb2.CallReply) -> None:
-        """An etag for later conditions, where it is one of a put."""
+        """Keep an etag for later conditions, if the reply is one of a put."""
         if reply.reply:
             self._etags.append(kv_pb2.KvPutResponse.FromString(reply.reply).etag)
 

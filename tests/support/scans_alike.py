@@ -85,7 +85,7 @@ def by_kernel(
     rows: int,
     size: int,
 ) -> list[Row] | None:
-    """None where there is something that it does not know."""
+    """Return the rows that the kernel reads, or None if it meets something that it does not know."""
     (start, end), found = within, list[Row]()
     while start < end:
         chunk = kernel.read(mapped, Slice(start, end, suffix_of(ts), suffix_of(ts), reverse, rows, size))

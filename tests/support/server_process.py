@@ -30,7 +30,7 @@ _RUNNING: set[subprocess.Popen[bytes] | Forked] = set()
 
 @cache
 def zygote() -> Zygote:
-    """The one of this test process, from its first server on; it ends with us, since its socket does."""
+    """Return the zygote of this test process, from its first server on. It ends with us, since its socket does."""
     return Zygote()
 
 
@@ -53,7 +53,7 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether it stands still, as SIGSTOP lets it."""
+    """Return whether it stands still, as SIGSTOP lets it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except (FileNotFoundError, ProcessLookupError):
@@ -126,12 +126,12 @@ class ServerProcess:
         return self._process.poll()
 
     def start(self) -> ServerProcess:
-        """Starts it and waits until it serves. A second start serves on the same address."""
+        """Start it and wait until it serves. A second start serves on the same address."""
         self.launch()
         return self.await_ready()
 
     def launch(self) -> None:
-        """Starts it, and waits for nothing."""
+        """Start it, and wait for nothing."""
         self._port_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
             self._log_before_bytes = log.tell()
@@ -154,11 +154,11 @@ class ServerProcess:
         return self
 
     def stop(self) -> int:
-        """Asks it to end, as an operator does, and returns its exit code."""
+        """Ask it to end, as an operator does, and return its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash would."""
+        """End it as a crash would."""
         self._end(signal.SIGKILL)
 
     @property
@@ -166,7 +166,7 @@ class ServerProcess:
         return self.is_running and is_stopped(self.pid)
 
     def pause(self) -> None:
-        """Stops it from doing anything, with its connections open."""
+        """Stop it from doing anything, with its connections open."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -205,7 +205,7 @@ class ServerProcess:
 
 @contextmanager
 def running_server(data_dir: Path, *options: str) -> Iterator[ServerProcess]:
-    """A server for the length of a ``with`` block; killed if it does not end by itself."""
+    """Run a server for the length of a ``with`` block; kill it if it does not end by itself."""
     server = ServerProcess(data_dir, *options)
     try:
         yield server.start()

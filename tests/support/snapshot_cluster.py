@@ -192,7 +192,7 @@ class SnapshotCluster:
 
     @asynccontextmanager
     async def being_written(self) -> AsyncIterator[None]:
-        """Writes go on in the background, one after the other, as long as the block lasts."""
+        """Write in the background, one key after the other, as long as the block lasts."""
         stop = asyncio.Event()
 
         async def write_on() -> None:
@@ -271,13 +271,13 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def bound(name: str) -> ConfiguredMember:
-    """A node as it binds itself."""
+    """Return a node as it binds itself."""
     return ConfiguredMember(name, f"{name}:7622", f"disk of {name}", f"{name}:7621")
 
 
 @asynccontextmanager
 async def three_nodes() -> AsyncIterator[SnapshotCluster]:
-    """A group of three voters, with n1 leading at first."""
+    """Run a group of three voters, with n1 leading at first."""
     cluster = SnapshotCluster()
     first = cluster.members["n1"]
     await first.start()

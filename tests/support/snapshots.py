@@ -88,7 +88,7 @@ def fill(engine: Engine, *, index: int, term: int = 3, rows: int = 100, value_by
 
 
 def contents(engine: Engine) -> dict[Space, dict[bytes, bytes]]:
-    """All that an engine holds, but how the log is to be reset."""
+    """Return all that an engine holds, but how the log is to be reset."""
     held: dict[Space, dict[bytes, bytes]] = {}
     with engine.read() as txn:
         for space in (Space.DATA, Space.REQUESTS, Space.META):
@@ -241,7 +241,7 @@ class InlineStorage:
         asyncio.get_running_loop().call_later(self._takes_s, self._run, job, done)
 
     def stop(self) -> None:
-        """Nothing runs beside the loop."""
+        """Do nothing: nothing runs beside the loop."""
 
     def go_on(self) -> None:
         """Run the held jobs, and all later ones."""
@@ -433,7 +433,7 @@ class Replica:
         return not self.store.unreadable
 
     def poll(self) -> None:
-        """As a node does after each round."""
+        """Poll as a node does after each round."""
         self.sender.poll()
         self.receiver.poll()
 

@@ -72,7 +72,7 @@ _MOMENTS: Final = (
 
 
 def row(random: Random, number: int) -> dict[str, Any]:
-    """The document with that id."""
+    """Return the document with that id."""
 
     def some(values: tuple[Any, ...]) -> Any:
         return None if random.random() < 0.15 else random.choice(values)
@@ -112,7 +112,7 @@ VALUES: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def expression(random: Random, depth: int = 2) -> Any:
-    """A filter of these fields, as :mod:`support.filter_twin` has it."""
+    """Return a filter of these fields, as :mod:`support.filter_twin` has it."""
     if depth and random.random() < 0.5:
         return random.choice(("and", "or")), [expression(random, depth - 1) for _ in range(2)]
     if depth and random.random() < 0.2:

@@ -16,7 +16,7 @@ from support.needs import need_java
 
 @contextmanager
 def spark_session(scratch: Path) -> Iterator[SparkSession]:
-    """A local session, to be made once in a process.
+    """Yield a local session, to be made once in a process.
 
     Two worker threads; a task that fails is run again, once. The time zone is not UTC.
     """

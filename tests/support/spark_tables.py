@@ -15,7 +15,7 @@ Fields = dict[str, Any]
 
 
 def record(fields: Fields, name: str = "Row") -> dict[str, Any]:
-    """An Avro schema of these fields."""
+    """Return an Avro schema of these fields."""
     return {"type": "record", "name": name, "fields": [_field(each, kind) for each, kind in fields.items()]}
 
 
@@ -35,14 +35,14 @@ class SparkTables:
         self._prefix = prefix
 
     def make(self, fields: Fields, key: Sequence[str] = ("id",), suffix: str = "") -> Table:
-        """A new table; its subject has its name."""
+        """Make a new table; its subject has its name."""
         name = f"d.{self._prefix}{suffix}"
         self.client.schemas.register(name, record(fields))
         self.client.create_table(name, list(key))
         return self.client.table(name)
 
     def evolve(self, table: Table, fields: Fields) -> None:
-        """Another version of the table's schema."""
+        """Register another version of the table's schema."""
         self.client.schemas.register(table.full_name, record(fields))
 
     def read(self, table: Table | str, schema: Any = None, **options: Any) -> DataFrame:

@@ -106,7 +106,7 @@ class Interpreter:
         self.sums: list[int] = []
 
     def is_newer(self, *things: Thing) -> bool:
-        """Whether one of them changed after the transaction began."""
+        """Return whether one of them changed after the transaction began."""
         return self.start is not None and any(self.before.changed.get(each, ZERO) > self.start for each in things)
 
     def run(self, operations: Sequence[Asked]) -> Refused | None:
@@ -201,7 +201,7 @@ class Interpreter:
         return Refused(problems[0] if len(set(problems)) == 1 else Conflicting)
 
     def commit(self, ts: Timestamp) -> State:
-        """The state after it, where nothing was refused."""
+        """Return the state after the commit, if nothing was refused."""
         before, after = self.before, self.after
         changed = dict(before.changed)
         for name, old, new in (("row", before.rows, after.rows), ("pair", before.pairs, after.pairs)):
@@ -246,7 +246,7 @@ def _change(document: Document, changes: Mapping[str, Any]) -> None:
 
 
 def with_etags(asked: list[Asked], state: State) -> list[Asked]:
-    """Conditions on etags are on those of ``state``, which the transaction has seen."""
+    """Put the etags of ``state``, which the transaction has seen, into the conditions on etags."""
     return [_with_etag(each, state) for each in asked]
 
 

@@ -43,7 +43,7 @@ SETTINGS = RaftSettings(retain_entries=6)
 
 
 def changes(chosen: random.Random, number: int) -> Evaluate:
-    """One commit of some keys."""
+    """Return one commit of some keys."""
     count = chosen.choice([1, 1, 1, 2, 5, 10])
     names = chosen.sample(KEYS, count)
     deletes = {name for name in names if chosen.random() < 0.3}
@@ -83,7 +83,7 @@ class Scene:
             watcher.stop()
 
     async def write(self) -> None:
-        """One write, or some that share an entry of the log."""
+        """Make one write, or some that share an entry of the log."""
         leader = await self.world.led()
         count = self.random.choice([1, 1, 4])
         await asyncio.gather(*[self.write_to(leader, self.written + number) for number in range(count)])
@@ -148,7 +148,7 @@ class Scene:
 
 
 def with_tiny_slices(patch: pytest.MonkeyPatch) -> None:
-    """Batches, slices and reads of a few changes."""
+    """Make batches, slices and reads of a few changes."""
     patch.setattr(watch, "BATCH_EVENTS_MAX", 3)
     patch.setattr(history, "KEYS_PER_STEP", 7)
     patch.setattr(history, "ITEMS_PER_READ", 2)

@@ -19,7 +19,7 @@ NAMESPACE = "test"
 
 
 def seen_of(item: Item) -> Seen:
-    """A change as an engine item, by the user's key of a pair, or a row's."""
+    """Return a change as an engine item, by the user's key of a pair, or a row's."""
     key, value = item
     payload = payload_of(value)
     return Seen(
@@ -30,7 +30,7 @@ def seen_of(item: Item) -> Seen:
 
 
 def committed_in(node: Host, start: bytes = b"", end: bytes = b"") -> list[Seen]:
-    """Every version that a node's engine holds of a range of user keys."""
+    """Return every version that a node's engine holds of a range of user keys."""
     with node.engine.read() as txn:
         page = txn.page(Space.DATA, *kv_range(NAMESPACE, start, end), max_items=1_000_000, max_bytes=1 << 30)
     return [seen_of(item) for item in zip(page.keys, page.values, strict=True)]

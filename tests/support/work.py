@@ -14,7 +14,7 @@ from typing import Any
 
 @contextmanager
 def instructions_at_most(most: int) -> Iterator[None]:
-    """The block runs at most ``most`` bytecode instructions in this thread, or fails as soon as it has run more.
+    """Run the block with at most ``most`` bytecode instructions in this thread; fail as soon as it has run more.
 
     Loops inside compiled functions (``in`` of a tuple, ``sorted``) count as one instruction.
     """

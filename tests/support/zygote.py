@@ -44,13 +44,13 @@ class Forked:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, or minus the signal that ended it; None while it runs."""
+        """Return its exit code, or minus the signal that ended it; None while it runs."""
         if self.returncode is None:
             self._zygote.hear_who_ended()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it ended. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
+        """Return its exit code, once it ended. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
         deadline_s = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             if deadline_s is not None and time.monotonic() > deadline_s:
@@ -82,7 +82,8 @@ class Zygote:
         self._lock = threading.Lock()
 
     def start(self, arguments: Sequence[str], log: int) -> Forked:
-        """``cortado server`` with ``arguments``, which writes to ``log``, in this directory, environment and umask."""
+        """Start ``cortado server`` with ``arguments``, which writes to ``log``, in this directory, environment and
+        umask."""
         umask = os.umask(0)
         os.umask(umask)
         cwd, env = os.getcwd(), dict(os.environ)  # noqa: PTH109
@@ -114,7 +115,7 @@ class Zygote:
 
 
 def serve(fd: int) -> tuple[dict[str, Any], int]:
-    """The zygote: import the server as its command does, then fork for each message, and tell of each that ends.
+    """Run the zygote: import the server as its command does, then fork for each message, and tell of each that ends.
 
     Returns in a forked child alone: the request, and the file that it writes to.
     """

@@ -30,7 +30,7 @@ _NEEDED = {Permission.READ: Role.READER, Permission.WRITE: Role.WRITER, Permissi
 
 
 def _grants(grant: Grant, demand: Demand) -> bool:
-    """Whether one grant, read by a person, meets a demand."""
+    """Return whether one grant, read by a person, meets a demand."""
     permission, resource = demand
     if permission is Permission.NOBODY:
         return False

@@ -149,7 +149,7 @@ class Twin:
         self.gone = [each for each in self.gone if each is not own and each.owner is not own]
 
     def clear(self, _database: str, _name: str, _other: str, number: int) -> None:
-        """The record in that place, of those that nothing else was dropped with, is gone for good."""
+        """Remove for good the record in that place, of those that nothing else was dropped with."""
         held = {id(each.owner) for each in self.gone}
         loose = [each for each in self.gone if id(each) not in held]
         if loose:

@@ -90,7 +90,7 @@ class World:
         self.do(lambda reader, _: evaluate_delete_range(reader, name, KvRange()))
 
     def stage(self, name: str, key: bytes, number: int) -> None:
-        """A commit of several operations: a counter that is made and added to, and a pair that is put and deleted."""
+        """Commit several operations: a counter that is made and added to, and a pair that is put and deleted."""
         for each in KEYS:
             self.pairs(name).pop(each, None)
         self.pairs(name)[key] = (2 * number).to_bytes(8, signed=True)

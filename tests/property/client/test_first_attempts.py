@@ -279,7 +279,7 @@ class Asked:
 
 
 def told(world: World, asked: list[Asked]) -> list[Any]:
-    """All that the calls came to, and all that the client did and knows."""
+    """Return all results of the calls, and all that the client did and knows."""
     connection = Connection(list(ADDRESSES), Runtime(world))
     world.close = connection.close
     outcomes: list[Any] = []

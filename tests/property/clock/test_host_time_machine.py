@@ -19,7 +19,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 20_000), RIGHT | WRONG, st.booleans())
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[int, list[int], bool]:
-    """How many voters there are; how far the clocks of those peers are off that are heard of; whether ours is right.
+    """Draw how many voters there are, how far the clocks of the heard peers are off, and whether ours is right.
 
     A majority of all voters is right, and enough are heard of to elect a leader.
     """

@@ -33,7 +33,7 @@ def _items(versions: dict[tuple[int, int], bytes | None]) -> dict[tuple[int, int
 
 
 def _found_by_reads(versions: dict[tuple[int, int], bytes | None]) -> set[tuple[int, int]]:
-    """The dumb twin: each key's newest version up to the time, but for deletes."""
+    """Return, as the dumb twin, each key's newest version up to the time, but for deletes."""
     newest = {key: at for key, at in sorted(versions) if at <= UP_TO.logical}
     return {(key, at) for key, at in newest.items() if versions[key, at] is not None}
 

@@ -45,7 +45,7 @@ def lengths_of(bodies: list[bytes]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def loosely(value: Any) -> str:
-    """A value's text, with what fastavro does differently made equal.
+    """Return a value's text, with fastavro's differences made equal.
 
     It has a record's fields in the writer's order, and does not narrow a number to the reader's float. Of a union it
     takes the first branch that a value can be promoted to; the rules here prefer the branch of its own type.

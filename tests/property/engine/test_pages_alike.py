@@ -27,7 +27,7 @@ BOUNDS = [0, 1, 100, 5_000, 64_000, 1 << 20, (1 << 20) + 1, 4 << 20]
 
 @pytest.fixture(scope="module", params=SIZES)
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
-    """LMDB and its twin, filled with the same."""
+    """Yield LMDB and its twin, filled with the same."""
     drawn = random.Random(7)
     items = [(b"k%05d" % (3 * n) + drawn.randbytes(drawn.choice([0, 4, 480])), n) for n in range(ITEMS)]
     sizes = SIZES[request.param]
@@ -70,7 +70,7 @@ GROUPS = 60
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
-    """LMDB and its twin, filled with runs of one to forty keys that differ in their last two bytes."""
+    """Yield LMDB and its twin, filled with runs of one to forty keys that differ in their last two bytes."""
     drawn = random.Random(11)
     lmdb, twin = open_lmdb(tmp_path_factory.mktemp("runs") / "data"), MemoryEngine(limit_bytes=1 << 34)
     items = [

@@ -71,7 +71,7 @@ def without(items: list[Item], garbage: Garbage) -> list[Item]:
 
 
 def expected(history: History, safepoint: int) -> set[tuple[bytes, int]]:
-    """G1, G4 and G7, one key after the other."""
+    """Return the garbage by G1, G4 and G7, one key after the other."""
     gone = set()
     for key, versions in history.items():
         visible = sorted(time for time in versions if time <= safepoint)

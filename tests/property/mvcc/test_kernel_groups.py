@@ -29,7 +29,7 @@ DTYPES = ["bool", "int32", "int64", "float32", "float64"]
 
 
 def a_column(draw: Random, rows: int) -> tuple[Walked, list[Any]]:
-    """A column, and its values."""
+    """Draw a column, and its values."""
     kind, distinct = draw.choice([*DTYPES, "text"]), draw.choice([1, 3, 5_000])
     is_null = [draw.random() < 0.2 for _ in range(rows)] if draw.random() < 0.5 else [False] * rows
     validity = ~np.array(is_null) if any(is_null) else None

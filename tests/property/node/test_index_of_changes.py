@@ -118,7 +118,7 @@ class Scene:
         self.append(items, first_ts)
 
     def large(self) -> None:
-        """The next step of a large transaction."""
+        """Take the next step of a large transaction."""
         if self.record is None:
             self.record = replace(RECORD, start=self.next_ts())
             self.staged = {}
@@ -169,7 +169,7 @@ class Scene:
         return dict(self.engine._spaces[Space.DATA].values)
 
     def raise_safepoints(self, *, all_of_it: bool = False) -> None:
-        """To some time, and remove what only reads below it need."""
+        """Raise the safepoint to some time, and remove the versions that only reads below it need."""
         self.apply()
         position = self.state.last_ts
         bound = position if all_of_it else Timestamp(0, self.random.randrange(position.wall_ms + 1), 0)
@@ -193,7 +193,7 @@ class Scene:
         return any(timestamp_of(each[-12:]) <= safepoints.of(key) for each in newer)
 
     def drop(self) -> None:
-        """Everything of a table, once it cannot be read."""
+        """Drop all of a table, once it cannot be read."""
         self.raise_safepoints(all_of_it=True)
         start, end = table_range(DROPPED)
         written = [timestamp_of(key[-12:]) for key in self.data() if start <= key < end]
@@ -202,7 +202,7 @@ class Scene:
             self.append([], ts, Removal(cleared=[Cleared(start, end, 1_000)]))
 
     def restore(self) -> None:
-        """Versions of any time, within a restore."""
+        """Restore versions of any time, within a restore."""
         if self.record is not None or self.random.random() < 0.5:
             return
         ts = self.next_ts()
@@ -223,7 +223,7 @@ class Scene:
         self.start()
 
     def install(self) -> None:
-        """Another replica's state takes the place of this one."""
+        """Put another replica's state in the place of this one."""
         self.apply()
         if self.random.random() < 0.7:
             return

@@ -58,7 +58,8 @@ def field(number: int, wire_type: int, value: bytes) -> bytes:
 
 
 def encoded(descriptor: Any, depth: int = 3) -> st.SearchStrategy[bytes]:
-    """Bytes of a message, as no library would write them: any field any number of times, in any order, known or not."""
+    """Draw bytes of a message, as no library would write them: any field any number of times, in any order, known or
+    not."""
     parts: list[st.SearchStrategy[bytes]] = [
         st.integers(50, 90).map(lambda number: field(number, 0, b"\x81\x01")),
         st.integers(50, 90).map(lambda number: field(number, 2, b"unknown")),
@@ -82,7 +83,7 @@ def encoded(descriptor: Any, depth: int = 3) -> st.SearchStrategy[bytes]:
 
 
 def counts(message: Message) -> Iterator[int]:
-    """How many items each repeated field has, in every message within."""
+    """Yield how many items each repeated field has, in every message within."""
     for declared, value in message.ListFields():
         if is_repeated(declared):
             yield len(value)

@@ -75,7 +75,7 @@ class State:
         return State(hard, tuple(each for each in self.entries if each[0] > index))
 
     def shared_with(self, other: State) -> tuple[Held, ...]:
-        """The entries that both hold, from where the later of both begins."""
+        """Return the entries that both hold, from where the later of both begins."""
         first = max(self.base[0], other.base[0])
         mine, theirs = ([each for each in of.entries if each[0] > first] for of in (self, other))
         return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))

@@ -30,7 +30,7 @@ NO_BYTES = ("boolean", "int", "long", "float", "double", "string")
 
 @st.composite
 def _pairs(draw: st.DrawFn, **options: Any) -> tuple[Schema, Schema]:
-    """(writer, reader): the reader is an evolution of the writer."""
+    """Draw (writer, reader): the reader is an evolution of the writer."""
     declaration = draw(document_declarations(**options))
     evolved = draw(evolutions(declaration, **options))
     try:

@@ -47,7 +47,7 @@ def an_expiry(draw: Random, clock: SetClock) -> common_pb2.Expiry | None:
 
 
 async def write(kv: KeyValueService, draw: Random, clock: SetClock) -> list[Timestamp]:
-    """Puts and deletes; returns times between them."""
+    """Put and delete; return times between the writes."""
     times = []
     for _ in range(PUTS):
         clock.now_ms += draw.randrange(2)
@@ -103,7 +103,7 @@ def pairs_of(reply: kv_pb2.KvScanResponse, *, packed: bool) -> list[Pair]:
 
 
 async def pages_of(kv: KeyValueService, request: kv_pb2.KvScanRequest, *, packed: bool) -> list[list[Pair]]:
-    """All pages of a scan, by calls."""
+    """Return all pages of a scan, by calls."""
     asked = kv_pb2.KvScanRequest.FromString(request.SerializeToString())
     asked.packed = packed
     pages = []

@@ -71,7 +71,7 @@ def body(size: int) -> bytes:
 
 
 def sizes() -> list[int]:
-    """Runs of one size, small ones before large ones, and everything mixed."""
+    """Return runs of one size, small ones before large ones, and everything mixed."""
     drawn = random.Random(9)
     mixed = [drawn.choice([0, 0, 1, 100, 5_000, 60_000, 300_000, LARGEST]) for _ in range(40)]
     return [*[10] * 16, *[LARGEST] * 12, *[60_000] * 200, *[100] * 600, *mixed]
@@ -147,7 +147,7 @@ def test_pairs_of_every_size_are_scanned(
 
 
 def scanned(stored: Stored, request: documents_pb2.ScanRequest) -> list[dict[str, Any]]:
-    """The rows of a scan, page after page, as documents."""
+    """Return the rows of a scan, page after page, as documents."""
     found: list[dict[str, Any]] = []
     texts: dict[int, str] = {}
     while True:

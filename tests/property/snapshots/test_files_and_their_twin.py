@@ -153,7 +153,7 @@ def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
 
 
 def encode_version_of(engine_key: bytes) -> bytes:
-    """Another value of 50 bytes under this key."""
+    """Return another value of 50 bytes under this key."""
     key, ts = logical_of(engine_key), timestamp_of(suffix_from(engine_key))
     return encode_version(key, b"x" * 50, ts)[1]
 

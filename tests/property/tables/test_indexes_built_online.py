@@ -63,7 +63,7 @@ steps = st.one_of(
 
 
 def collides(state: Twin, name: str) -> bool:
-    """Whether two documents share a value of that index, nulls left out."""
+    """Return whether two documents share a value of that index, nulls left out."""
     if not INDEXES[name].unique:
         return False
     with_level = name == "pair"
@@ -106,7 +106,7 @@ class Story:
         self.collided |= {name for name in self.jobs if collides(self.state, name)}
 
     def write(self, asked: list[tuple[str, Any]]) -> None:
-        """In one commit, unless an index that is ready would refuse it."""
+        """Write in one commit, unless an index that is ready would refuse it."""
         after, wanted = dict(self.state), []
         for each in asked:
             operation = self.operation(after, each)
@@ -139,7 +139,7 @@ class Story:
                 return Delete(DATABASE, "things", [number])
 
     def bulk(self, rows: list[Document]) -> None:
-        """Row by row, each seeing those before it."""
+        """Write row by row, each seeing those before it."""
         written, ready = 0, self.ready
         for row in rows:
             after = {**self.state, row["number"]: row}
@@ -169,7 +169,7 @@ class Story:
                     world.scan("things", index=each.name)
 
     def check_building(self, index: IndexDescriptor) -> None:
-        """Each entry is a row's, and the rows before the cursor have theirs."""
+        """Check that each entry is a row's, and the rows before the cursor have theirs."""
         world, view = self.world, self.world.view("things")
         job = job_of(world.store.snapshot(), self.jobs[index.name])
         start, end = index_range(view.table.table_id, index.index_id, index.parts)

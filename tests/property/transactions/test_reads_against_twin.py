@@ -85,14 +85,14 @@ reads = st.builds(
 
 
 def bounds_of(read: Read) -> Sequence[Any] | None:
-    """The prefix of the index or of the table that is scanned."""
+    """Return the prefix of the index or of the table that is scanned."""
     if read.prefix is None:
         return None
     return [{"": "ab"[read.prefix], "count": read.prefix, "code": "pq"[read.prefix]}[read.index]]
 
 
 def by_twin(read: Read, state: State) -> Any:
-    """The answer that a dictionary gives."""
+    """Return the answer that a dictionary gives."""
     match read.kind:
         case "get" | "get many":
             keys = KEYS[:1] if read.kind == "get" else KEYS
@@ -172,7 +172,7 @@ class Began:
 
 
 def commit(world: TableWorld, state: State, asked: list[Asked]) -> State:
-    """The state after it; the same where it was refused."""
+    """Return the state after the commit; the same if it was refused."""
     interpreter = Interpreter(state, None)
     if interpreter.run(asked) is not None:
         return state

@@ -135,7 +135,7 @@ def test_a_file_of_another_schema_is_resolved_or_refused_as_a_whole(data: st.Dat
 
 
 def _later(text: str, drops: bool) -> str:
-    """A version that has a field more, and one less where it ``drops``."""
+    """Return a version that has a field more, and one less if it ``drops``."""
     declaration = json.loads(text)
     fields = declaration["fields"][:-1] if drops and len(declaration["fields"]) > 1 else declaration["fields"]
     added = {"name": "added_later", "type": "string", "default": "as it was"}

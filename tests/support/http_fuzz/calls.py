@@ -52,7 +52,8 @@ class Row:
 
 
 def _weight(path: str) -> float:
-    """There are many unary calls, which are served alike, and pages of the console take a second."""
+    """Return an operation's weight. There are many unary calls, which are served alike, and pages of the console take a
+    second."""
     return 4 if path.startswith("/v1/") else 0.2 if path.startswith("/ui") else 0.5 if path in _METHODS else 2
 
 
@@ -68,7 +69,7 @@ class Requests:
         return self._chosen.choice(sane if self._chosen.random() < SANE else odd_ones)
 
     def made(self) -> Sent:
-        """One for any operation."""
+        """Make a request for any operation."""
         [row] = self._chosen.choices(self._rows, self._weights)
         method = self.sane_or((row.method,), odd.METHODS)
         target, headers = self._target(row), self._headers(row)

@@ -167,7 +167,7 @@ def _headers(lines: Sequence[bytes]) -> dict[str, str]:
 
 
 def check_answer(answer: Answer, target: str, declared: Declared | None, method: str) -> None:
-    """Fails where an answer is not one that the operation has, or an error has no form."""
+    """Fail if an answer is not one that the operation has, or an error has no form."""
     if answer.status < 400:
         assert declared is not None
         types = declared.answers.get(str(answer.status))
@@ -191,7 +191,7 @@ def check_answer(answer: Answer, target: str, declared: Declared | None, method:
 
 
 def route_of(served: Sequence[Declared], method: str, target: str) -> Declared | None:
-    """The operation of the document that a request is for, as it says."""
+    """Return the document's operation that a request is for."""
     path = target.partition("?")[0]
     found = [each for each in served if each.method == method.replace("HEAD", "GET") and each.route.fullmatch(path)]
     # A pattern that ends with a verb, or is literal, goes before a pattern that takes the rest of a path.

@@ -28,7 +28,7 @@ Truth: TypeAlias = Mapping[bytes, Sequence[tuple[Timestamp, bytes | None]]]
 
 
 def truth_of(data: Mapping[bytes, bytes], user_key_of: Callable[[bytes], bytes | None]) -> Truth:
-    """From an engine's data space."""
+    """Return the truth of an engine's data space."""
     truth: dict[bytes, list[tuple[Timestamp, bytes | None]]] = {}
     for engine_key, value in data.items():
         key = user_key_of(engine_key[:-TIMESTAMP_BYTES])
@@ -49,7 +49,7 @@ def value_at(truth: Truth, key: bytes, ts: Timestamp) -> bytes | None:
 
 
 def check_reads(truth: Truth, reads: Iterable[ReadCall]) -> list[str]:
-    """Every answer is what its timestamp says, for ever: no commit came below it, and none was lost."""
+    """Check that every answer agrees with its timestamp, for ever: no commit came below it, and none was lost."""
     problems = []
     for read in reads:
         for key, value in read.values.items():
@@ -61,7 +61,7 @@ def check_reads(truth: Truth, reads: Iterable[ReadCall]) -> list[str]:
 
 
 def check_writes(truth: Truth, writes: Iterable[WriteCall]) -> list[str]:
-    """Nothing acknowledged is lost, nothing refused is there, nothing happened twice."""
+    """Check that nothing acknowledged is lost, nothing refused is there, nothing happened twice."""
     problems: list[str] = []
     owners: dict[Timestamp, WriteCall] = {}
     for write in writes:
@@ -90,7 +90,7 @@ def _check_acknowledged(truth: Truth, write: WriteCall) -> list[str]:
 
 
 def _check_once(truth: Truth, write: WriteCall) -> list[str]:
-    """A value that is written once stands in one version, if it happened."""
+    """Check that a value that is written once stands in one version, if it happened."""
     problems = []
     found = [[ts for ts, value in truth.get(key, ()) if value == write.value] for key in write.keys]
     if any(len(each) > 1 for each in found):
@@ -103,7 +103,7 @@ def _check_once(truth: Truth, write: WriteCall) -> list[str]:
 
 
 def _check_append(truth: Truth, write: WriteCall) -> list[str]:
-    """A token enters a list once, and is in it at once or never."""
+    """Check that a token enters a list once, and is in it at once or never."""
     assert write.value is not None
     entered, before = [], 0
     for ts, tokens in truth.get(write.keys[0], ()):

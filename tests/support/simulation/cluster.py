@@ -93,7 +93,7 @@ class Cluster:
         return await node.meta.reads.resolve(Stale(int(stale_ms)))
 
     def note(self, text: str) -> None:
-        """A line of the trace."""
+        """Add a line to the trace."""
         self.trace.append(f"{self.now_ms:10.1f}  {text}")
         if len(self.trace) > 2 * _TRACE_LINES:
             del self.trace[:-_TRACE_LINES]
@@ -103,7 +103,7 @@ class Cluster:
         self.violations.append(text)
 
     def check_true_time(self, ts: Timestamp, node_id: str) -> None:
-        """A client hears of a write at ``ts`` from ``node_id``."""
+        """Note that a client hears of a write at ``ts`` from ``node_id``, and check its time."""
         life = self.find(node_id)
         voters = [] if life is None or not hasattr(life, "node") else life.node.meta.roster.voters
         clocks = [self.hosts[each.node_id].clock for each in voters]
@@ -143,7 +143,7 @@ class Cluster:
         return host
 
     def wipe(self, node_id: str) -> None:
-        """Its disk dies, and is replaced by an empty one."""
+        """Replace its dead disk by an empty one."""
         host = self.hosts[node_id]
         host.wipe()
         self.on_wipe(host)
@@ -152,7 +152,7 @@ class Cluster:
         return make_node(life, self.options)
 
     def node_failed(self, life: Life, error: BaseException) -> None:
-        """The process ends; a supervisor starts another one a little later."""
+        """End the process; a supervisor starts another one a little later."""
         if life.host.life is not life:
             return
         if reason := expected_end(life, error):
@@ -181,12 +181,12 @@ class Cluster:
         return [host.life for host in self.hosts.values() if host.life is not None]
 
     def leader(self) -> Life | None:
-        """The live node that leads the highest term, if any does."""
+        """Return the live node that leads the highest term, if any does."""
         leading = [life for life in self.lives() if life.is_listening and life.log.is_leader]
         return max(leading, key=lambda life: life.node.meta.term, default=None)
 
     def bury(self) -> None:
-        """After the run."""
+        """Clean up after the run."""
         for life in (*self.ended, *self.lives()):
             life.loop.bury()
             life.io.bury()

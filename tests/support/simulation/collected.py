@@ -100,7 +100,7 @@ def _is_cleared(key: bytes) -> bool:
 
 
 def is_nothing(key: bytes, value: bytes, safepoint: Timestamp) -> bool:
-    """Whether no read at the safepoint or above it sees anything of this version."""
+    """Return whether no read at the safepoint or above it sees anything of this version."""
     return value[0] == DELETE_KIND or (value[0] == EXPIRING_KIND and expiry_ts(key, value) <= safepoint)
 
 

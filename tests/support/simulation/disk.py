@@ -121,7 +121,7 @@ class Disk:
     # --- a transaction's end -----------------------------------------------------------------------------------
 
     def commit(self, changes: Changes) -> None:
-        """The transaction ended; its sync begins. Raises ResourceExhausted, StorageFailed."""
+        """End the transaction and begin its sync. Raises ResourceExhausted, StorageFailed."""
         self.finish_sync()
         if self.is_full and any(value is not None for _, _, value in changes):
             self.refused += 1
@@ -166,7 +166,7 @@ class Disk:
             self.torn_lost += 1
 
     def wipe(self) -> None:
-        """The disk is replaced by an empty one."""
+        """Replace the disk by an empty one."""
         self.log.wipe()
         self._syncing = None
         self.spaces = {space: Items() for space in Space}
@@ -175,7 +175,7 @@ class Disk:
         self.digest = 0
 
     def damage(self, space: Space, key: bytes, value: bytes) -> None:
-        """From now on, return this value on reads there, despite later writes."""
+        """Return this value on reads there from now on, despite later writes."""
         values = self.spaces[space].values
         self.turned.setdefault((space, key), values[key])
         values[key] = value
@@ -360,7 +360,7 @@ class SimulatedEngine:
         return self._disk.is_data_in_doubt
 
     def finish_sync(self) -> None:
-        """A job's sync ended."""
+        """End the sync of a job."""
         self._disk.finish_sync()
 
     def close(self) -> None:

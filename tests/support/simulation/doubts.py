@@ -59,7 +59,7 @@ class Doubts:
         return Doubt(entry.index, self._random.choice(found) if found else b"")
 
     def disowned(self, life: Life) -> None:
-        """A leader gave entries up: perhaps it dies while that is stored."""
+        """Note that a leader gave entries up: perhaps it dies while that is stored."""
         cluster = self._cluster
         cluster.counts["entries disowned"] += 1
         cluster.note(f"{life.node_id} disowned entries")
@@ -114,7 +114,7 @@ def doubting(cluster: Cluster, doubts: Doubts | None) -> Iterator[None]:
 
 
 def _life() -> Life:
-    """The process that runs now."""
+    """Return the process that runs now."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, NodeLoop) and loop.life is not None
     return loop.life

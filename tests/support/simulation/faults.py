@@ -100,7 +100,7 @@ class Nemesis:
             self._cluster.problem(f"the fault {name!r} failed: {error!r}")
 
     def stop(self) -> None:
-        """No new ones; those under way are undone by :meth:`calm`."""
+        """Begin no new faults; those under way are undone by :meth:`calm`."""
         self._is_stopped = True
 
     def calm(self) -> None:
@@ -332,7 +332,7 @@ class Nemesis:
         self._lies.patrol()
 
     async def _lost_disk(self) -> None:
-        """A voter's disk dies. It comes back empty under its old id, and is refused; then under a new one."""
+        """Lose a voter's disk. The voter comes back empty under its old id, and is refused; then under a new one."""
         with self.losing_a_disk() as may_lose:
             if may_lose:
                 node_id = self._random.choice(self.voters())
@@ -341,7 +341,7 @@ class Nemesis:
 
     @contextmanager
     def losing_a_disk(self) -> Iterator[bool]:
-        """Whether one may be lost. In the block no other one is, and no member goes."""
+        """Yield whether a disk may be lost. In the block no other one is, and no member goes."""
         may_lose = self._may_lose_a_disk()
         self._is_changing_members |= may_lose
         try:

@@ -64,13 +64,13 @@ class History:
     _floors: list[Timestamp] = field(default_factory=list)
 
     def acknowledged(self, ts: Timestamp, now_ms: float) -> None:
-        """A client was told that there is a commit at ``ts``."""
+        """Note that a client was told that there is a commit at ``ts``."""
         if ts > self.acknowledged_max:
             self.acknowledged_max = ts
             self._floors_ms.append(now_ms)
             self._floors.append(ts)
 
     def floor_at(self, at_ms: float) -> Timestamp:
-        """The largest timestamp that was acknowledged until ``at_ms``."""
+        """Return the largest timestamp that was acknowledged until ``at_ms``."""
         place = bisect_right(self._floors_ms, at_ms)
         return self._floors[place - 1] if place else ZERO

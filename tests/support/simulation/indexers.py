@@ -195,7 +195,7 @@ class Indexer:
     # --- proofs ------------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """At whatever any replica has applied."""
+        """Look at the state that any replica has applied."""
 
         async def look(node: NodeHost) -> list[CheckProblem]:
             return check_table(node, self._cluster)

@@ -165,7 +165,7 @@ class LargeTransactors:
             self._cluster.counts["large transactions left alone"] += 1
 
     async def _task(self, made: Made, task: int, rows: Sequence[int]) -> None:
-        """It may run again, and counts by the last try that was staged whole."""
+        """Run a task. It may run again, and counts by the last try that was staged whole."""
         for number in range(self._random.choice((1, 1, 2, 3))):
             attempt = attempt_of(task, number)
             mine = self._random.sample(rows, self._random.randint(1, len(rows)))
@@ -210,7 +210,7 @@ class LargeTransactors:
         return False
 
     async def _late(self, send: Callable[[NodeHost], Awaitable[bytes]]) -> None:
-        """The same message again, which was on its way."""
+        """Send the same message again, as one that was on its way."""
         await self._cluster.sleep(self._random.uniform(1, 2_000))
         with suppress(Refused, Lost, CortadoError):
             await self._cluster.rpc(self._random.choice(self._cluster.node_ids), send, PATIENCE_MS)
@@ -336,7 +336,7 @@ async def _staged(
     mode: BulkMode,
     request_id: bytes,
 ) -> bytes:
-    """As the service does it. Empty where all rows were staged."""
+    """Stage as the service does. Returns empty bytes if all rows were staged."""
     meta = node.meta
     catalog = meta.catalog(meta.reader(meta.read_ts()))
     bodies = [encoded(catalog, row, code, level) for (row, code), level in zip(rows.items(), levels, strict=True)]
@@ -444,7 +444,7 @@ def check_large(data: Mapping[bytes, bytes], left: Mapping[bytes, bytes], large:
 
 
 def _check_made(truth: Truth, made: Made, table_id: int) -> list[str]:
-    """Its rows are those of the tries that it names, all at one time, or nowhere."""
+    """Check that its rows are those of the tries that it names, all at one time, or nowhere."""
     codes = {code.encode(): code for code in made.codes}
     there: dict[Timestamp, dict[bytes, str]] = {}
     for key, versions in truth.items():

@@ -40,7 +40,7 @@ class Lies:
         self._random = source
 
     def rot(self, host: Host) -> bool:
-        """Batch a bit of something that is stored. False where there is nothing that another member has whole."""
+        """Turn a bit of a stored item. Returns False if there is no item that another member has whole."""
         place = self._choose(host, [(space, key) for space in SPACES for key in host.disk.spaces[space].keys])
         if place is None:
             return False
@@ -50,11 +50,11 @@ class Lies:
         return True
 
     def lose_next_write(self, host: Host) -> None:
-        """One value of a transaction that is synced from now on is what stood in its place before."""
+        """Lose one value of a transaction that is synced from now on: the value before stands in its place."""
         host.disk.on_applied = lambda changes: self._lose(host, changes)
 
     def misdirect_next_write(self, host: Host) -> None:
-        """One value of a transaction that is synced from now on stands in the place of another one."""
+        """Write one value of a transaction that is synced from now on in the place of another one."""
         host.disk.on_applied = lambda changes: self._misdirect(host, changes)
 
     def damaged(self) -> dict[str, list[Place]]:
@@ -63,7 +63,7 @@ class Lies:
         return {host.node_id: list(host.disk.turned) for host in hosts if host.disk.turned}
 
     def patrol(self) -> None:
-        """Every node that runs hears of all that is damaged on its disk."""
+        """Tell every running node of all damage on its disk."""
         for node_id, places in self.damaged().items():
             life = self._cluster.find(node_id)
             if life is not None and life.is_listening and not life.is_stopping:

@@ -86,7 +86,7 @@ class LogDisk:
 
     @classmethod
     def holding(cls, files: dict[str, bytearray]) -> LogDisk:
-        """To be read."""
+        """Return a disk with these files, to be read."""
         disk = cls(random.Random(0))
         disk._seen = files
         return disk
@@ -142,7 +142,7 @@ class LogDisk:
         return LogDisk.holding(files)
 
     def close(self) -> None:
-        """The process ends; the files stay."""
+        """End the process; the files stay."""
 
     def _do(self, operation: Write | _Create | _Remove | _Sync) -> None:
         _perform(self._seen, operation)
@@ -153,7 +153,7 @@ class LogDisk:
     # --- its later fate ----------------------------------------------------------------------------------------
 
     def appending(self, records: Sequence[LogRecord]) -> None:
-        """These are about to be written, perhaps behind the beginning of a new segment."""
+        """Note the records about to be written, perhaps behind the beginning of a new segment."""
         self._appending, self._is_frame_next = records, False
 
     def frame_is_next(self) -> None:
@@ -171,11 +171,11 @@ class LogDisk:
             self._logged()
 
     def refused_append(self) -> None:
-        """It had no room: nothing of it is there."""
+        """Note that an append had no room: nothing of it is there."""
         self._appending = ()
 
     def crash(self) -> None:
-        """Power is lost, at some moment since the last sync that ended."""
+        """Lose power, at some moment since the last sync that ended."""
         operations, self._operations = self._operations, []
         appending, self._appending = self._appending, ()
         self.is_in_doubt = self.is_in_job = False
@@ -204,7 +204,7 @@ class LogDisk:
         self._seen = {name: bytearray(content) for name, content in self.durable.copy().items()}
 
     def wipe(self) -> None:
-        """An empty disk takes its place."""
+        """Put an empty disk in its place."""
         self._seen, self._operations, self._appending = {}, [], ()
         self.durable, self.kept, self.written = {}, {}, []
         self.is_begun = self.has_lost_end = False
@@ -214,7 +214,7 @@ class LogDisk:
         return sorted(name for name, content in self.kept.items() if self.durable.get(name) != content)
 
     def _keep(self, operation: Write | _Create | _Remove | _Sync) -> None:
-        """It is durable, as a whole."""
+        """Make an operation durable, as a whole."""
         match operation:
             case Write():
                 self.written.append(operation)
@@ -232,7 +232,7 @@ class LogDisk:
         self.on_logged(records)
 
     def _tear(self, write: Write) -> bool:
-        """Any of its sectors are there. True where all are."""
+        """Keep a random part of a write's sectors. Returns whether all are kept."""
         chance = self._random.choice((0.0, 0.5, 1.0))
         is_whole = True
         at, end = write.offset, write.offset + len(write.data)
@@ -280,7 +280,7 @@ class WatchedLogFiles(LogFiles):
 
 
 def open_log_files(disk: LogDisk) -> LogFiles:
-    """Raises DataLoss, as the real ones."""
+    """Open log files. Raises DataLoss, as the real ones."""
     disk.reread()
     damaged = disk.damaged()
     log_files = WatchedLogFiles.open(disk, segment_bytes_max=SEGMENT_BYTES, may_begin=not disk.is_begun)

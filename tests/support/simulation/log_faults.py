@@ -36,7 +36,7 @@ class LogFaults:
         return [kind for kind in self.kinds() if self._random.random() < ENABLED_PART]
 
     async def _damaged_log(self) -> None:
-        """It shows at the next start, unless nothing needs the damaged file any more by then."""
+        """Damage a log. It shows at the next start, unless nothing needs the damaged file any more by then."""
         cluster, nemesis = self._cluster, self._nemesis
         with nemesis.losing_a_disk() as may_lose:
             if not may_lose:

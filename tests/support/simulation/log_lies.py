@@ -74,7 +74,7 @@ class LogLies:
         return True
 
     def _lost_write(self, disk: LogDisk) -> Write | None:
-        """Zeros stand where it was. Never the last one: see above."""
+        """Put zeros in the place of a write. Never the last one: see above."""
         writes = [each for each in disk.written[:-1] if _stands(disk.durable, each) and any(each.data)]
         if not writes:
             return None
@@ -83,7 +83,7 @@ class LogLies:
         return write
 
     def _remove(self, disk: LogDisk) -> bool:
-        """Not one that is only just made: a crash in the middle of that leaves the same."""
+        """Remove a file, but not one that is only just made: a crash in the middle of that leaves the same."""
         names = sorted(disk.durable)
         if sum(each.name == names[-1] for each in disk.written) < 2:
             names.pop()
@@ -135,7 +135,7 @@ def _vote(group: StoredGroup) -> tuple[int, str]:
 
 
 def _holds(group: StoredGroup | None, index: int, term: int) -> bool:
-    """Whether the entry is in the log, or was applied before it begins."""
+    """Return whether the entry is in the log, or was applied before it begins."""
     if group is None or group.hard_state is None:
         return False
     return group.hard_state.index >= index or any((each.index, each.term) == (index, term) for each in group.entries)

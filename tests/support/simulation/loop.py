@@ -165,7 +165,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
     # --- crashes and pauses ------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Nothing of this loop runs again. Tasks stay where they are."""
+        """Run nothing of this loop again. Tasks stay where they are."""
         self.is_dead = True
         self.backlog.clear()
 
@@ -178,7 +178,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.backlog.clear()
 
     def bury(self) -> None:
-        """After the run: tell of tasks that failed unseen, and let go of abandoned ones without a word, whatever their
+        """Tell, after the run, of tasks that failed unseen. Let go of abandoned ones without a word, whatever their
         ``finally`` blocks do."""
         for task in self._tasks:
             if task.done() and task._log_traceback:  # type: ignore[attr-defined]
@@ -277,7 +277,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
         return False
 
     def _timer_handle_cancelled(self, handle: object) -> None:
-        """asyncio's own handles tell their loop; ours are skipped when they are due."""
+        """Do nothing: asyncio's own handles tell their loop; ours are skipped when they are due."""
 
 
 def _settle(future: asyncio.Future[Any], result: object, problem: Exception | None) -> None:
@@ -290,7 +290,7 @@ def _settle(future: asyncio.Future[Any], result: object, problem: Exception | No
 
 
 def _where(error: object) -> str:
-    """The innermost place of an exception, for a one-line report."""
+    """Return the innermost place of an exception, for a one-line report."""
     if not isinstance(error, BaseException) or error.__traceback__ is None:
         return ""
     trace = error.__traceback__

@@ -55,7 +55,7 @@ class Services:
         self._by_node: WeakKeyDictionary[NodeHost, CallsService] = WeakKeyDictionary()
 
     def of(self, node: NodeHost) -> CallsService:
-        """That of this life."""
+        """Return the service of this life."""
         found = self._by_node.get(node)
         if found is None:
             is_on = self.mode == FORCED or (self.mode == MIXED and self._random.random() < 0.7)
@@ -92,7 +92,7 @@ class Messenger(Client):
         self._open: list[_Write] = []
 
     async def once(self) -> None:
-        """One message."""
+        """Send one message."""
         if self._seen is ZERO:
             await self._linearizable((REGISTERS[0],))
             return
@@ -142,7 +142,7 @@ class Messenger(Client):
         self._give_up()
 
     async def _answers(self, node: NodeHost, message: calls_pb2.CallBatch) -> dict[int, calls_pb2.CallReply]:
-        """On the node's loop: a stream that this is the only message of."""
+        """Return the replies to a stream with only this message, on the node's loop."""
 
         async def messages() -> AsyncIterator[calls_pb2.CallBatch]:
             yield message
@@ -215,7 +215,7 @@ class Messenger(Client):
 
 
 def _answered(method: str, reply: bytes) -> tuple[Timestamp, bytes]:
-    """When a write was committed, and whether it changed nothing."""
+    """Return when a write was committed, and whether it changed nothing."""
     if method == "Put":
         return Timestamp.parse(kv_pb2.KvPutResponse.FromString(reply).etag), b""
     answer = kv_pb2.KvDeleteResponse.FromString(reply)

@@ -134,7 +134,7 @@ class Network:
         self._world.call_later(delay_ms / 1000, self._arrive, sender, message, group_id, sent)
 
     def attach(self, world: NodeLoop) -> None:
-        """The loop on which messages travel."""
+        """Set the loop on which messages travel."""
         self._world = world
 
     def _arrive(self, sender: Process, message: Message, group_id: int, sent: tuple[int, float]) -> None:
@@ -151,7 +151,7 @@ class Network:
         receiver.loop.call_soon(self._receive, sender, receiver, group_id, message.body, sent)
 
     def _receive(self, sender: Process, receiver: Process, group_id: int, body: bytes, sent: tuple[int, float]) -> None:
-        """On the receiver's loop: when it comes to it, it looks at its clock first, as it must."""
+        """Receive on the receiver's loop: when it comes to it, it looks at its clock first, as it must."""
         link = self.link(sender.node_id, receiver.node_id)
         now_ms = self.scheduler.now_ms
         if now_ms - link.clock_read_ms >= _CLOCK_EVERY_MS:
@@ -299,7 +299,7 @@ class _Fetch:
         return self
 
     async def __anext__(self) -> bytes:
-        """One piece, after a round trip. It is made on the sender's loop, as its service would."""
+        """Return one piece, after a round trip. It is made on the sender's loop, as its service would."""
         network, loop = self._network, self._process.loop
         link = network.link(self._peer, self._process.node_id)
         arrived: asyncio.Future[bytes] = loop.create_future()
@@ -317,7 +317,7 @@ class _Fetch:
             timer.cancel()
 
     async def aclose(self) -> None:
-        """The reader has enough."""
+        """Stop: the reader has enough."""
         self._hang_up()
 
     def _ask_for_piece(self, link: Link, arrived: asyncio.Future[bytes]) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def small_snapshots() -> SnapshotSettings:
-    """Many small pieces, so that a crash or a cut comes between any two of them."""
+    """Return settings with many small pieces, so that a crash or a cut comes between any two of them."""
     return SnapshotSettings(
         slice_bytes=2_000,
         slice_items=24,
@@ -101,7 +101,7 @@ class Host:
         self.cluster.calls.broken(life)
 
     def wipe(self) -> None:
-        """The disk died; an empty one takes its place, with a directory of a new name."""
+        """Replace the dead disk by an empty one, with a directory of a new name."""
         assert self.life is None
         self.is_first = False
         self.disk.wipe()
@@ -115,7 +115,7 @@ class NoThreads(Executor):
     """The scan thread's place: the loop runs its steps itself."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is nothing to end."""
 
 
 class Life:
@@ -166,7 +166,7 @@ class Life:
         self.loop.create_task(self._run(), name=f"{host.node_id} main")
 
     async def _run(self) -> None:
-        """As the server does: serve until the node can't go on, and then end the process."""
+        """Run as the server does: serve until the node can't go on, and then end the process."""
         try:
             await self.node.start()
             self.is_listening = True
@@ -183,17 +183,17 @@ class Life:
         return self.node.meta.log
 
     def make_thread(self, _loop: object, name: str) -> SimulatedThread:
-        """One of the threads that write, each with a disk's queue of its own."""
+        """Make one of the threads that write, each with a disk's queue of its own."""
         disk = self.host.disk
         return SimulatedThread(self.loop, self.io, disk, disk.log if name == "log" else self.engine)
 
     def _step_takes_s(self) -> float:
-        """How long a step on the scan thread takes."""
+        """Return how long a step on the scan thread takes."""
         return self._steps.uniform(0.05, 0.5) / 1000
 
 
 def make_node(life: Life, options: NodeOptions) -> NodeHost:
-    """The production node, with everything that it touches of the world replaced."""
+    """Make the production node, with everything that it touches of the world replaced."""
     host, cluster = life.host, life.host.cluster
     return NodeHost(
         NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id, host.address, host.peer_address),

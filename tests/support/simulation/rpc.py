@@ -80,7 +80,7 @@ class Calls:
         reply.add_done_callback(ended)
 
     def broken(self, life: Life) -> None:
-        """The node died: its connections break, soon."""
+        """Break the dead node's connections, soon."""
         for reply in life.callers:
             self._world.call_later(self._delay_s(), _settle, reply, None, Lost("the connection broke"))
         life.callers.clear()

@@ -126,7 +126,7 @@ class Outcome:
 
 
 def options_of(plan: Plan, source: random.Random) -> NodeOptions:
-    """Small bounds, so that logs are compacted, snapshots needed and requests forgotten within seconds."""
+    """Return small bounds, so that logs are compacted, snapshots needed and requests forgotten within seconds."""
     raft = RaftSettings(
         lease=plan.lease,
         retain_entries=source.choice((3, 10, 40, 200)),
@@ -152,7 +152,7 @@ def options_of(plan: Plan, source: random.Random) -> NodeOptions:
 
 
 def paced(options: NodeOptions) -> NodeOptions:
-    """So little is held for a member that catches up that writes are slowed for it."""
+    """Return options that hold so little for a member that catches up that writes are slowed for it."""
     raft = replace(options.raft, retain_bytes=1_000, retain_entries=3)
     return NodeOptions(raft, replace(options.limits, held_bytes_max=12_000))
 
@@ -310,7 +310,7 @@ class Run:
     # --- the phases --------------------------------------------------------------------------------------------
 
     def _grow(self) -> bool:
-        """A cluster of one, then of all, under load."""
+        """Grow a cluster of one, then of all, under load."""
         cluster = self.cluster
         cluster.add_host("n1", is_first=True)
         cluster.members.append("n1")

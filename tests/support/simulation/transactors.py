@@ -100,7 +100,7 @@ class Transactor:
             await self.once()
 
     async def once(self) -> None:
-        """One transaction, of a random kind."""
+        """Run one transaction, of a random kind."""
         self._number += 1
         noted = Transaction(f"{self.name}.{self._number}", is_serializable=self._random.random() < 0.6)
         txn = Begun(noted)
@@ -198,7 +198,7 @@ class Transactor:
         return value
 
     async def _scan(self, txn: Begun, prefix: bytes, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
-        """All keys of a prefix, or the first of them in either direction; in one page or several."""
+        """Scan all keys of a prefix, or the first of them in either direction; in one page or several."""
         request = kv_pb2.KvScanRequest(
             namespace=NAMESPACE,
             range=kv_pb2.KvRange(prefix=prefix),
@@ -231,7 +231,7 @@ class Transactor:
     async def _read(
         self, txn: Begun, read: Callable[[NodeHost, common_pb2.ReadAt], Awaitable[T]]
     ) -> tuple[T, Callable[[Mapping[bytes, bytes | None]], None]]:
-        """A reply at the transaction's time, which the first read gives; and what notes the values that it brought.
+        """Return a reply at the transaction's time, which the first read gives, and a function that notes its values.
         Raises GaveUp."""
         cluster, history = self._cluster, self._history
         start_ms, floor = cluster.now_ms, history.acknowledged_max
@@ -357,7 +357,7 @@ class Transactor:
             return
 
     async def _come_late(self, request: transactions_pb2.CommitRequest) -> None:
-        """Another attempt, which was on its way while the transaction was settled."""
+        """Send another attempt, which was on its way while the transaction was settled."""
         await self._cluster.sleep(self._random.uniform(1, 60))
         try:
             await self._send(request)

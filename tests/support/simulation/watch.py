@@ -39,7 +39,7 @@ StoredEntry: TypeAlias = tuple[int, int]
 
 
 def term_in_memory(life: Life, index: int) -> int | None:
-    """The term of an entry in the node's log as it is now, durable or not."""
+    """Return the term of an entry in the node's log as it is now, durable or not."""
     return life.log.window.term_at(index)
 
 
@@ -79,11 +79,11 @@ class Watch:
         host.disk.log.on_logged = lambda records: self._logged(host, records)
 
     def wiped(self, host: Host) -> None:
-        """A new, empty disk."""
+        """Note a new, empty disk."""
         self._logs[host.node_id] = LogOnDisk()
 
     def lost(self, host: Host, indexes: Sequence[int]) -> None:
-        """The disk has entries no longer that it acknowledged."""
+        """Note that the disk no longer has entries that it acknowledged."""
         log = self._logs[host.node_id]
         for index in indexes:
             log.entries.pop(index, None)
@@ -151,7 +151,7 @@ class Watch:
         self._check_matching(host, index, entry, None if before is None else before[0])
 
     def _is_reset(self, host: Host, index: int) -> bool:
-        """An installed snapshot covers it: the same transaction says that it is applied."""
+        """Return whether an installed snapshot covers the index: the same transaction says that it is applied."""
         encoded = host.disk.spaces[Space.META].values.get(APPLIED_KEY)
         return encoded is not None and AppliedState.decode(encoded).index >= index
 
@@ -230,7 +230,7 @@ class Watch:
     # --- steps -------------------------------------------------------------------------------------------------
 
     def after_step(self, loop: NodeLoop) -> None:
-        """One callback has run on ``loop``."""
+        """Check after one callback has run on ``loop``."""
         life = loop.life
         if life is None or loop.is_dead or not life.is_listening:
             return

@@ -83,7 +83,7 @@ class Client:
             self.done += 1
 
     async def once(self) -> None:
-        """One call, of a random kind."""
+        """Make one call, of a random kind."""
         pick = self._random.random()
         if pick < 0.5:
             await self._write()
@@ -227,7 +227,7 @@ class Client:
         return None
 
     async def _read_at(self) -> None:
-        """At a timestamp that was seen before, on any replica; or a little ahead of the log, at the leader."""
+        """Read at a timestamp that was seen before, on any replica; or a little ahead of the log, at the leader."""
         if self._seen is ZERO:
             return
         keys = (*BATCH, *self._random.sample(REGISTERS, 2), self._random.choice(LISTS))
@@ -262,7 +262,7 @@ class Client:
         resolve: Callable[[NodeHost], Awaitable[Timestamp]],
         stale_ms: float = 0.0,
     ) -> dict[bytes, bytes | None] | None:
-        """One attempt; None where it was refused or lost."""
+        """Make one attempt. Returns None if it was refused or lost."""
         cluster, history = self._cluster, self._history
         start_ms, floor = cluster.now_ms, history.acknowledged_max
 
@@ -355,7 +355,7 @@ def _batch(token: bytes) -> Evaluate:
 
 
 def _append(key: bytes, token: bytes) -> Evaluate:
-    """The whole list after the append is the reply. A long list begins anew, with a mark that says so."""
+    """Append, and reply with the whole list after it. A long list begins anew, with a mark that says so."""
     logical_key = kv_key(NAMESPACE, key)
 
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
@@ -370,6 +370,6 @@ def _append(key: bytes, token: bytes) -> Evaluate:
 
 
 def appended(tokens: bytes, token: bytes) -> bytes:
-    """The list after ``token``: past its bound only the newest half of it is kept."""
+    """Return the list after ``token``: past its bound only the newest half of it is kept."""
     after = tokens + token + b" "
     return after if len(after) <= LIST_BYTES_MAX else after[after.index(b" ", LIST_BYTES_MAX // 2) + 1 :]
