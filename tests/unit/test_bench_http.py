@@ -25,7 +25,7 @@ from support.gateways import Gateway, gateway
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Gateway]:
-    """One sensor with two readings, where a run has a hundred of each."""
+    """Yield a gateway before one sensor with two readings; a run has a hundred of each."""
     with gateway() as running, pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "SENSORS", 1)
         patch.setattr(load, "READINGS", 2)

@@ -42,7 +42,7 @@ def templates() -> dict[str, str]:
 
 
 def check_command(words: list[str]) -> None:
-    """The command line has this command and takes these options."""
+    """Check that the command line has this command and takes these options."""
     line = shlex.join(["cortado", *words])
     node, rest = found(words, line)
     node.make_context(line, list(rest))

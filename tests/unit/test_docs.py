@@ -15,7 +15,7 @@ HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
 
 def _anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as Markdown viewers make them."""
+    """Return the anchors of a page's headings, as Markdown viewers make them."""
     found = HEADING.findall(page.read_text())
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in found}
 

@@ -109,7 +109,8 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _imports(path: Path) -> set[str]:
-    """The distributions of other people that a module imports, at the top or later, but not for type checkers alone."""
+    """Return the distributions of other people that a module imports, at the top or later, but not for type checkers
+    alone."""
     names: set[str] = set()
     for node in _run(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -200,7 +201,7 @@ def test_the_version_is_written_once_for_people_and_once_for_tools() -> None:
 
 
 def _other_names(text: str) -> list[str]:
-    """The places of a text that name another distribution than ours."""
+    """Return the places of a text that name another distribution than ours."""
     return [matched[0] for pattern in OTHER_NAMES for matched in pattern.finditer(text)]
 
 

@@ -58,7 +58,7 @@ TIMED_BEYOND: Final = {
 
 @cache
 def sources(*folders: str) -> dict[str, str]:
-    """The text of each file that people wrote, by its path from the root."""
+    """Return the text of each file that people wrote, by its path from the root."""
     found = {}
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -92,7 +92,8 @@ class Defined:
 
 @cache
 def defined(*folders: str) -> list[Defined]:
-    """All that the files of these folders define. The trees are not kept: there are millions of nodes in them."""
+    """Return all that the files of these folders define. The trees are not kept: there are millions of nodes in
+    them."""
     found = []
     for file, text in sources(*folders).items():
         statements: list[tuple[tuple[str, ...], ast.AST]] = [((), ast.parse(text))]

@@ -97,7 +97,7 @@ class FakeCluster:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A backup as of 0.9.0."""
+    """Return a backup as of 0.9.0."""
     write_backup(tmp_path / "backup", shape(), [[small_run(b"a")], [small_run(b"q")]])
     return tmp_path / "backup"
 

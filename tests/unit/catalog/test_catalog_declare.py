@@ -20,7 +20,7 @@ from support.catalog_store import FLIGHT, CatalogStore
 
 
 def parts(*paths: str) -> tuple[PartDeclaration, ...]:
-    """``"a"``, or ``"a desc"``."""
+    """Return the parts of ``"a"``, or ``"a desc"``."""
     return tuple(PartDeclaration(path.removesuffix(" desc"), path.endswith(" desc")) for path in paths)
 
 

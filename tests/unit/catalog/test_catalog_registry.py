@@ -45,7 +45,7 @@ def kinds_of(check: SchemaCheck) -> set[tuple[str, str, int]]:
 
 
 def versions_of(store: CatalogStore, subject: str) -> list[tuple[int, int]]:
-    """Versions with their schema ids."""
+    """Return versions with their schema ids."""
     return [(each.version, each.schema_id) for each in store.catalog().subject(subject).live]
 
 
@@ -233,7 +233,7 @@ def test_a_version_that_was_given_before_is_a_defect(store: CatalogStore) -> Non
 
 
 def put_subject(store: CatalogStore, state: SubjectState) -> None:
-    """As deleting versions will leave it."""
+    """Put a subject as deleting versions will leave it."""
     mutations = Mutations()
     mutations.put(stored.subject_key(state.subject), stored.encode_subject(state))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(store.catalog().counters))

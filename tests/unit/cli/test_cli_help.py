@@ -101,7 +101,7 @@ def test_every_example_parses(command: str) -> None:
 
 
 def shell_commands(line: str) -> Iterator[list[str]]:
-    """The words of each command of a pipe, without redirections."""
+    """Yield the words of each command of a pipe, without redirections."""
     command: list[str] = []
     words = iter(shlex.split(line))
     for word in words:

@@ -14,7 +14,7 @@ HEAVY = ("grpc", "google.protobuf", "rich", "asyncio", "ssl", "numpy", "pyarrow"
 
 
 def loaded_by(arguments: list[str], environment: str = "{}") -> set[str]:
-    """The modules that a run has loaded at its end."""
+    """Return the modules that a run has loaded at its end."""
     code = (
         f"import os, sys; os.environ.update({environment}); sys.argv[1:] = {arguments!r}\n"
         "from cortado.store.cli import main\n"

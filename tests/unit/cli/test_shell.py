@@ -43,7 +43,7 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
-    """The clients that were made."""
+    """Return the clients that were made."""
     made: list[Client] = []
 
     class Counted(Client):

@@ -88,8 +88,8 @@ class Terminal:
         self.shown = self.shown.partition(text)[2]
 
     def interrupt(self, text: str) -> None:
-        """Types Ctrl-C until ``text`` is shown. Python hears of a signal while readline waits for a key, and not in
-        the moment before: then it would wait for the next key."""
+        """Type Ctrl-C until ``text`` is shown. Python hears of a signal while readline waits for a key, and not in the
+        moment before: then it would wait for the next key."""
         for _ in range(30):
             self.type("\x03")
             if self._is_shown(text, 2.0):

@@ -52,7 +52,7 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def hang(server: FakeServer, method: str) -> threading.Event:
-    """From now on ``method`` is answered when the event is set."""
+    """Answer ``method`` from now on when the returned event is set."""
     release, answer = threading.Event(), server.handlers[method]
     server.handlers[method] = lambda request, context: release.wait(10) and answer(request, context)
     return release

@@ -60,7 +60,7 @@ class Wire:
         return self
 
     def send(self) -> calls_pb2.CallBatch:
-        """The next message of the client's."""
+        """Return the next message of the client's."""
         return calls_pb2.CallBatch.FromString(next(self._messages))
 
     def reply(self, *replies: calls_pb2.CallReply) -> None:

@@ -42,13 +42,13 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture(params=FACES)
 def face(request: pytest.FixtureRequest) -> str:
-    """The same holds for threads and for tasks."""
+    """Return the face: the same holds for threads and for tasks."""
     return str(request.param)
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "merged"])
 def client(server: FakeServer, face: str, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client whose calls are gRPC calls, and one whose calls are merged. Both behave alike."""
+    """Yield a client with gRPC calls, and one with merged calls. Both behave alike."""
     with open_client(face, server.endpoint, timeout_s=5, coalesce=request.param) as opened:
         opened.clock()  # A server that was never reached is asked by a call of its own.
         server.requests.clear()
@@ -279,7 +279,7 @@ def test_another_cluster_behind_the_address_empties_the_caches(server: FakeServe
 
 
 def pages(count: int) -> Any:
-    """A scan of ``count`` pairs, one a reply, that breaks off after every second reply."""
+    """Return a scan of ``count`` pairs, one a reply, that breaks off after every second reply."""
 
     def scan(request: kv_pb2.KvScanRequest, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
         start = int(request.page_token or b"0")

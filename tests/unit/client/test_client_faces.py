@@ -41,7 +41,7 @@ def of_threads(annotation: str) -> str:
 
 
 def shape(function: Any) -> list[tuple[str, Any, Any, str]]:
-    """Names, kinds, defaults and annotations of parameters."""
+    """Return names, kinds, defaults and annotations of parameters."""
     return [
         (each.name, each.kind, each.default, of_threads(str(each.annotation)))
         for each in inspect.signature(function).parameters.values()

@@ -16,7 +16,7 @@ FAR_S = 0.9
 
 @contextmanager
 def far_away(address: str) -> Iterator[str]:
-    """The address of a relay to ``address``, where the server's first word is late on each connection."""
+    """Yield the address of a relay to ``address``. The server's first word is late on each connection."""
     host, _, port = address.rpartition(":")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         over = threading.Event()

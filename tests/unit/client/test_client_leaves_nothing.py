@@ -43,7 +43,7 @@ def own_threads() -> list[str]:
 
 
 def sockets_to(endpoint: str) -> int:
-    """Connections of this process to the port of ``endpoint``."""
+    """Return the number of this process's connections to the port of ``endpoint``."""
     mine = set()
     for each in Path("/proc/self/fd").iterdir():
         with suppress(OSError):

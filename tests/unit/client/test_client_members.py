@@ -43,7 +43,7 @@ class Members:
         ]
 
     def address(self, node_id: str) -> str:
-        """The address is the same for every node: there is one server."""
+        """Return the same address for every node: there is one server."""
         return self.server.endpoint if node_id != "n5" else "127.0.0.1:5"
 
     def _changes(self, change: Callable[[Any], None]) -> Callable[[Any, grpc.ServicerContext], Any]:

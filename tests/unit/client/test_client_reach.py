@@ -34,7 +34,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def asked() -> list[dict[str, Any]]:
-    """The metadata of each call."""
+    """Return the metadata of each call."""
     return []
 
 

@@ -31,7 +31,7 @@ def at(number: int) -> Timestamp:
 def reply(
     changes: list[tuple[int, bytes, bytes | None]], resolved: int | None = None, **more: Any
 ) -> watch_pb2.WatchKeyValueResponse:
-    """A packed reply of changes (timestamp, key, value)."""
+    """Return a packed reply of changes (timestamp, key, value)."""
     packed = watch_pb2.KvPackedChanges(
         versions=b"".join(bytes(at(number)) for number, _, _ in changes),
         deletes=[place for place, (_, _, value) in enumerate(changes) if value is None],
@@ -47,7 +47,7 @@ def reply(
 
 
 def history(chosen: random.Random, commits: int) -> list[tuple[int, bytes, bytes | None]]:
-    """Commits of one to four keys each, in order."""
+    """Draw commits of one to four keys each, in order."""
     return [
         (number, key, None if chosen.random() < 0.2 else b"%d" % number)
         for number in range(1, commits + 1)

@@ -29,7 +29,7 @@ class Host:
         return self.time.now_ms() - NOW_MS
 
     def peers_are_right(self) -> None:
-        """Two of three clocks are those of peers, and right."""
+        """Set the clocks of the peers, two of three, right."""
         right_ms = NOW_MS - 5_000.0
         self.time.peers_say(Majority(right_ms, right_ms))
 

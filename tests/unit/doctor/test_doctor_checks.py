@@ -88,7 +88,7 @@ def bad(facts: dict[str, Any]) -> list[Check]:
 
 
 def changed(path: str, value: Any) -> Change:
-    """Sets what ``path`` leads to, its steps separated by ``>``."""
+    """Return a change that sets the value at ``path``, its steps separated by ``>``."""
 
     def change(facts: dict[str, Any]) -> None:
         *steps, last = [int(step) if step.isdigit() else step for step in path.split(">")]

@@ -46,7 +46,7 @@ class File:
         return self.half(page, 16 + 2 * number)
 
     def pages(self, flags: int) -> Iterator[int]:
-        """Pages in use of that kind: those of the newest state, which the files here are alone."""
+        """Yield pages in use of that kind: those of the newest state, which the files here are alone."""
         return (page for page in range(2, len(self.data) // PAGE) if self.half(page, 10) == flags)
 
     def leaf_with(self, key: bytes) -> int:

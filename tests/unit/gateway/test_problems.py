@@ -33,7 +33,7 @@ def kinds(root: type[CortadoError]) -> list[type[CortadoError]]:
 
 
 def made(kind: type[CortadoError]) -> CortadoError:
-    """One with a value in each field."""
+    """Return an error with a value in each field."""
     values: dict[str, Any] = {"str": "text", "int": 7, "list[dict[str, Any]]": [{"path": "a"}]}
     return kind(**{field.name: values[str(field.type)] for field in dataclasses.fields(kind)})
 

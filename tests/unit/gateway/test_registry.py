@@ -44,7 +44,7 @@ def ask(served: Gateway) -> Iterator[Ask]:
 
 @pytest.fixture
 def subject() -> str:
-    """A name that no other test has."""
+    """Return a name that no other test has."""
     return f"orders-{next(_NUMBERS)}-value"
 
 

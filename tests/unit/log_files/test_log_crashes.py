@@ -135,8 +135,8 @@ def test_a_failure_at_every_step_is_final_and_loses_nothing() -> None:
 
 
 def crashing_when_full(number: int, count: int, written: int) -> None:
-    """The disk is full for ``count`` steps from ``number`` on, and refused writes are done in part; a crash then, or
-    room again."""
+    """Fill the disk for ``count`` steps from ``number`` on; refused writes are done in part. Then crash, or make room
+    again."""
     disk, refused, states = LogDisk(), 0, states_of(SCRIPT)
     disk.part_bytes = written
     disk.strike = full_from(number, count)

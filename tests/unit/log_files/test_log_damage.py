@@ -38,7 +38,7 @@ def written(history: Sequence[Append] = THREE_SEGMENTS, disk: LogDisk | None = N
 
 
 def is_refused(disk: LogDisk) -> bool:
-    """Whether opening it raises DataLoss, naming a file and what to do, and changes nothing."""
+    """Return whether opening it raises DataLoss, naming a file and what to do, and changes nothing."""
     before = disk.killed()
     try:
         opened(disk)
@@ -256,7 +256,7 @@ def test_entries_that_no_segment_holds_are_missed() -> None:
 
 
 def at_the_first_append_to_a_new_segment() -> LogDisk:
-    """A crash before it: the segment before is sealed, and the new one has its first frame alone."""
+    """Return the disk after a crash there: the segment before is sealed, and the new one has its first frame alone."""
     steps = written().steps
     number = steps.index(f"write {segment_name(2)}", steps.index(f"write {segment_name(2)}") + 1)
     disk = LogDisk(strike=crash_at(number))

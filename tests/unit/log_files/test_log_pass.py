@@ -18,7 +18,7 @@ PIECE_BYTES = 700
 
 
 def two_groups(count: int = 12) -> tuple[LogDisk, LogFiles, list[LogRecord]]:
-    """Entries of two groups, one after the other; a third one was heard of once, and is idle."""
+    """Return entries of two groups, one after the other; a third one was heard of once, and is idle."""
     disk = LogDisk()
     log_files, _ = opened(disk)
     appends = [[hard_state(1, 0), hard_state(2, 7), hard_state(9, 30, b"idle")]]

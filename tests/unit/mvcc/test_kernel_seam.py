@@ -16,7 +16,7 @@ from support.kernels import row_kernel
 
 @pytest.fixture
 def no_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Nothing is compiled yet; new files go there."""
+    """Return an empty folder: nothing is compiled yet; new files go there."""
     row_kernel()
     monkeypatch.setattr(seam, "_parents", lambda: [tmp_path / "there"])
     return tmp_path / "there"

@@ -32,7 +32,7 @@ PAYLOAD = b"v" * 300
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LmdbEngine]:
-    """Three versions of each key."""
+    """Yield an engine with three versions of each key."""
     opened = open_lmdb(tmp_path_factory.mktemp("verifying") / "data")
     for ts in TIMES:
         with opened.write() as txn:
@@ -110,7 +110,7 @@ def test_what_was_found_is_never_missed_by_a_read_again(engine: LmdbEngine) -> N
 
 
 def is_lost_or_right(store: VersionStore, key: LogicalKey) -> bool:
-    """By each way to read it."""
+    """Return whether each way to read the key gives the right version, or DataLoss."""
     for read in (lambda: store.get(key, LATER), lambda: store.get_many([key], LATER)[0]):
         try:
             version = read()

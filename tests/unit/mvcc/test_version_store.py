@@ -37,7 +37,7 @@ def at(wall_ms: int) -> Timestamp:
 
 
 def put(engine: Engine, store: VersionStore, ts: Timestamp, **payloads: bytes | None) -> None:
-    """Keyword ``k5=b"x"`` puts key 5, ``k5=None`` deletes it."""
+    """Put key 5 for the keyword ``k5=b"x"``; delete it for ``k5=None``."""
     mutations = Mutations([key(int(name[1:])) for name in payloads], list(payloads.values()))
     with engine.write() as txn:
         store.apply(txn, mutations, ts)

@@ -47,7 +47,7 @@ def delete(name: str) -> Evaluate:
 
 
 def stored(node: Host, name: str) -> list[bytes]:
-    """The stored versions of a key, the newest first."""
+    """Return the stored versions of a key, the newest first."""
     start = bytes(key(name))
     with node.engine.read() as txn:
         return txn.page(Space.DATA, start, start + b"\xff" * 13, max_items=1_000).keys

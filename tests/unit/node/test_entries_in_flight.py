@@ -30,7 +30,7 @@ LIMITS = NodeLimits(
 
 
 def grow(name: str, size_bytes: int = GROWN_BYTES) -> Evaluate:
-    """A request of a few bytes that rewrites a large value: the next number, and as many bytes as asked."""
+    """Return a request of a few bytes that rewrites a large value: the next number, and as many bytes as asked."""
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         version = reader.get(key(name))

@@ -48,7 +48,7 @@ def insert(key: str, payload: bytes) -> Evaluate:
 
 
 def insert_many(*keys: str) -> Evaluate:
-    """As :func:`insert`, by one read of all."""
+    """Insert as :func:`insert` does, by one read of all."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         logical = [kv_key("test", key.encode()) for key in keys]
@@ -163,7 +163,7 @@ def test_an_update_of_an_older_version_is_never_acknowledged() -> None:
 
 
 def touch(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-    """Writes another key, worked out from the key."""
+    """Write another key, worked out from the key."""
     assert reader.get(kv_key("test", KEY.encode())) is not None
     return Evaluation(Mutations([kv_key("test", b"other")], [b"x"]), None)
 

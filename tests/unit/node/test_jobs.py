@@ -42,7 +42,7 @@ async def change(node: Host, make: Any) -> Any:
 
 
 async def begun(node: Host) -> Job:
-    """An index of a table with rows, that has begun to be built."""
+    """Begin to build an index of a table with rows, and return its job."""
     key = [PartDeclaration("id")]
     await change(node, lambda catalog, _: create_database(catalog, "db"))
     await change(node, lambda catalog, _: register_schema(catalog, "db.t", SCHEMA))

@@ -27,7 +27,7 @@ TTL_MS = 60_000
 
 
 async def delete_entries(scene: Scene, number: int, count: int) -> list[LogicalKey]:
-    """As damage would: the first entries of an index are gone."""
+    """Delete the first entries of an index, as damage would."""
     gone: list[LogicalKey] = []
 
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:

@@ -48,8 +48,8 @@ def overlaid(
     *,
     is_indexed: bool,
 ) -> tuple[OverlayReader, DictStore]:
-    """A reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is applied.
-    The first ``applied`` of them were in flight, and are in the engine now."""
+    """Return a reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is
+    applied. The first ``applied`` of them were in flight, and are in the engine now."""
     engine, twin = DictStore(), DictStore()
     for write in durable:
         for store in (engine, twin):

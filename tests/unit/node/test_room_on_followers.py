@@ -22,7 +22,7 @@ VALUE = b"v" * 2_000
 
 
 async def scarce(world: World, *node_ids: str) -> None:
-    """Their disks are small from now on, and the leader knows."""
+    """Make their disks small from now on, and let the leader know."""
     for node_id in node_ids:
         engine = world.places[node_id].engine
         engine.reserve_bytes, engine.limit_bytes = RESERVE_BYTES, LIMIT_BYTES
@@ -35,7 +35,7 @@ def left_bytes(world: World, node_id: str) -> int:
 
 
 async def fill(node: Host, name: str, count: int) -> int:
-    """So many writes at once; how many of them were refused. All have an answer."""
+    """Make ``count`` writes at once, and return how many of them were refused. All have an answer."""
     writes = [node.meta.write(put(f"{name}{number}", VALUE), size_bytes=len(VALUE)) for number in range(count)]
     outcomes = await asyncio.gather(*writes, return_exceptions=True)
     refused = [each for each in outcomes if isinstance(each, BaseException)]

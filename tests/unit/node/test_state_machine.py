@@ -30,7 +30,7 @@ def at(wall_ms: int, epoch: int = 0) -> Timestamp:
 
 
 def write(name: str, after: tuple[int, int], ts: Timestamp, *, epoch: int = 0) -> Entry:
-    """The entry that follows ``after`` in its term, and writes one key."""
+    """Return the entry that follows ``after`` in its term, and writes one key."""
     item = encode_version(key(name), b"v", ts)
     entry = LogEntry(*after, first_ts=ts, last_ts=ts, items=[item], controls=[BumpEpoch(epoch)] if epoch else ())
     return Entry(after[0] + 1, max(after[1], 1), entry)

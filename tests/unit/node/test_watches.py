@@ -24,7 +24,7 @@ ALL = kv_range("test")
 
 
 async def write(node: Host, *names: str) -> Timestamp:
-    """One commit each, in one batch where there are several; the last one's timestamp."""
+    """Write one commit each, in one batch if there are several; return the last one's timestamp."""
     results = await asyncio.gather(*[node.meta.write(put(name, b"v"), size_bytes=10) for name in names])
     return max(result.ts for result in results)
 

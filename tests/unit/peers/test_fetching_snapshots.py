@@ -73,7 +73,7 @@ def test_a_reader_that_takes_nothing_is_given_up() -> None:
 
 @asynccontextmanager
 async def sender_of(messages: Callable[[], list[bytes]]) -> AsyncIterator[str]:
-    """A peer that answers a request for a snapshot with these messages."""
+    """Run a peer that answers a request for a snapshot with these messages."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(PREAMBLE))

@@ -55,7 +55,7 @@ async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
 
 
 def reason_in(answer: bytes) -> str:
-    """The error frame after the preamble, as text."""
+    """Return the error frame after the preamble, as text."""
     buffer = FrameBuffer()
     buffer.feed(answer)
     frame = buffer.next(dict.fromkeys(Kind, 1 << 20))
@@ -144,7 +144,7 @@ def test_who_sends_a_byte_now_and_then_is_not_waited_for() -> None:
 
 @asynccontextmanager
 async def silent(peer: PeerProcess, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """So many connections on which nothing is said."""
+    """Yield ``count`` connections on which no byte is sent."""
     host, _, port = peer.address.rpartition(":")
     opened = [await asyncio.open_connection(host, int(port)) for _ in range(count)]
     try:

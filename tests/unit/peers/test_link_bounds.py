@@ -158,7 +158,8 @@ def test_messages_of_several_groups_in_one_batch_reach_each_in_order() -> None:
 
 
 def exchange(offset_ms: int, there_ms: float, kept_ms: float, back_ms: float) -> tuple[float, float] | None:
-    """Bounds of the peer's clock minus ours after a message to a peer that is ``offset_ms`` ahead, and its answer."""
+    """Return the bounds of the peer's clock minus ours after a message to a peer that is ``offset_ms`` ahead, and its
+    answer."""
     ours, theirs = ClockEcho(), ClockEcho()
     now_ms = 1_000.0
     question, answer = PeerBatch(), PeerBatch()

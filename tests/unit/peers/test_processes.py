@@ -42,7 +42,7 @@ class Peer:
         self.began_ms[process] = self.now_ms
 
     def hello(self, process: int) -> None:
-        """It opens a stream, which counts from now on. Raises as the product does."""
+        """Open a stream of the peer's, which counts from now on. Raises as the product does."""
         age_ms = int(self.now_ms - self.began_ms[process])
         hello = Hello(node_id="n2", process=process, process_age_ms=age_ms)
         self.processes.check(hello)
@@ -50,13 +50,13 @@ class Peer:
         self.open = Stream(process, self.now_ms)
 
     def hears(self, *, sent_ms: float | None = None) -> None:
-        """Something arrives on the open stream; it may have been sent long ago."""
+        """Receive on the open stream; the message may have been sent long ago."""
         assert self.open is not None
         self.open.heard_ms = self.now_ms
         self.open.lived_ms = self.now_ms if sent_ms is None else sent_ms
 
     def loses(self) -> None:
-        """The stream breaks."""
+        """Break the stream."""
         assert self.open is not None
         self.processes.lost("n2", self.open.process, self.open.lived_ms)
         self.open = None

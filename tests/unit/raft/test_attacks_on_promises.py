@@ -216,7 +216,8 @@ def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> 
 
 
 def _alone_with_entries_that_it_counted(is_handed_to_the_disk: bool) -> tuple[Hand, int]:
-    """n1 removed n2, and has stored that; it has not stored its later entries, appended alone."""
+    """Return a group in which n1 removed n2, and has stored that; it has not stored its later entries, appended
+    alone."""
     group = Hand(2)
     group.elect("n1")
     log = group.logs["n1"]

@@ -45,7 +45,7 @@ def assert_untouched(group: Hand, sender: str, to: str = "n2", **message: object
 
 
 def messages(term: int, last: tuple[int, int]) -> list[dict[str, object]]:
-    """One of each kind, such as a leader or a candidate of ``term`` would send behind ``last``."""
+    """Return one message of each kind, such as a leader or a candidate of ``term`` would send behind ``last``."""
     index, last_term = last
     append = pb.AppendEntries(prev_index=index, prev_term=last_term, records=[record(index + 1, term)])
     asks = {"last_index": index + 100, "last_term": term}
@@ -242,7 +242,7 @@ def test_a_time_that_has_not_come_says_nothing_of_how_fresh_a_replica_is() -> No
 
 
 def hard_state(group: Hand, node_id: str, term: int) -> None:
-    """As a build without bounds would have stored it."""
+    """Store a hard state as a build without bounds would have."""
     configuration = Roster.of(members(3))
     group.disks[node_id].write([HardState(term, "n3", 2, 1, configuration).log_record(GROUP)])
 

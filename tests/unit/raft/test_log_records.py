@@ -16,7 +16,8 @@ def kinds(writes: Writes) -> list[tuple[RecordKind, int, int]]:
 
 
 def with_a_tail() -> Hand:
-    """n2's log files have 3 to 6 of term 2; all but 3, which it has applied, reached no other member."""
+    """Return a group in which n2's log files have 3 to 6 of term 2; all but 3, which it has applied, reached no other
+    member."""
     group = Hand(3)
     group.elect("n1")
     for body in (b"a", b"b", b"c"):
@@ -30,7 +31,7 @@ def with_a_tail() -> Hand:
 
 
 def lead_by_n3(group: Hand, *terms: int, behind: tuple[int, int] = (3, 2)) -> None:
-    """n3 leads term 3, and has n2 put entries of ``terms`` behind 3."""
+    """Let n3 lead term 3, and have n2 put entries of ``terms`` behind 3."""
     index = behind[0] + 1
     records = [Record(KIND_DATA, Encoded(b"n3"), index + i, term).stored(GROUP) for i, term in enumerate(terms)]
     append = pb.AppendEntries(prev_index=behind[0], prev_term=behind[1], records=records)

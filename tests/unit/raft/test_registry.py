@@ -18,7 +18,7 @@ BOUND = Member("n5", "host:5", "s5", "c:5")
 
 
 def led(**settings: object) -> tuple[Hand, RaftLog]:
-    """A group of four, led by n1."""
+    """Return a group of four, led by n1."""
     group = Hand(4, settings=RaftSettings(**settings))  # type: ignore[arg-type]
     log = group.elect("n1")
     group.settle()
@@ -26,7 +26,7 @@ def led(**settings: object) -> tuple[Hand, RaftLog]:
 
 
 def dies_between_the_two_entries(group: Hand) -> RaftLog:
-    """n1 reaches the others with the first entry of its change only, and is gone. Returns the next leader's log."""
+    """Let n1 reach the others with the first entry of its change only, and end it. Returns the next leader's log."""
     group.pass_ms(0, "n1")
     group.send("n1")
     for node_id in ("n2", "n3"):

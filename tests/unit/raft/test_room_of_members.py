@@ -12,7 +12,7 @@ PLENTY = Room(1 << 30, 1 << 30)
 
 
 def led(voters: int, *, learners: int = 0) -> Hand:
-    """n1 leads."""
+    """Return a group led by n1."""
     group = Hand(voters, learners=learners)
     group.elect("n1")
     group.run(3 * group.settings.heartbeat_ms)
@@ -20,7 +20,7 @@ def led(voters: int, *, learners: int = 0) -> Hand:
 
 
 def told(group: Hand, **rooms: Room) -> None:
-    """All is applied. Then each measures its room, and the leader hears of it with a heartbeat."""
+    """Apply all. Then each measures its room, and the leader hears of it with a heartbeat."""
     group.run(3 * group.settings.heartbeat_ms)
     for node_id, room in rooms.items():
         group.logs[node_id].room.measured(room)

@@ -82,7 +82,7 @@ async def until_lost(world: World, lost: bytes) -> None:
 
 
 async def switch_off(world: World, directory: Path) -> None:
-    """As it is done offline, on each that may lead."""
+    """Switch roles off as it is done offline, on each that may lead."""
     marks = []
     waiting = []
     for name in NAMES:

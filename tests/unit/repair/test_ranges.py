@@ -42,7 +42,7 @@ def key(number: int, ts: int = 1) -> bytes:
 
 
 def apply(engine: Engine, index: int, *items: Item, **more: bytes) -> None:
-    """As applying the log does: the items, and the record of where this replica stands."""
+    """Apply as the log does: the items, and the record of where this replica stands."""
     with engine.write() as txn:
         txn.put_many(Space.DATA, sorted(items))
         txn.put(Space.META, OF.applied[0], AppliedState(index=index, term=1, last_ts=at(index), **more).encode())  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ def rot(engine: Engine, *keys: bytes, space: Space = Space.DATA) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[LmdbEngine, LmdbEngine]]:
-    """Two replicas that have applied the same 600 versions, and stand at entry 5."""
+    """Yield two replicas that have applied the same 600 versions, and stand at entry 5."""
     here, there = open_lmdb(tmp_path / "here"), open_lmdb(tmp_path / "there")
     for each in (here, there):
         apply(each, 5, *(item(number) for number in range(600)))
@@ -274,7 +274,7 @@ def test_an_answer_that_is_none_is_refused() -> None:
 
 
 def compared(here: Engine, there: Engine, space: Space = Space.DATA) -> int:
-    """Everything made the same, piece by piece; how many pieces differed."""
+    """Make everything the same, piece by piece, and return how many pieces differed."""
     (start, end), pieces = OF.bounds(space), 0
     while start < end:
         own = own_slice(here, OF, Ask(space, start, end))
@@ -335,7 +335,8 @@ def test_a_remembered_request_is_repaired_and_one_that_is_forgotten_is_not_broug
 
 @pytest.fixture
 def tables() -> tuple[MemoryEngine, MemoryEngine, list[Item]]:
-    """Two replicas that remember requests above their floor, and two below it: those were in flight when it rose."""
+    """Return two replicas that remember requests above their floor, and two below it: those were in flight when it
+    rose."""
     here, there = MemoryEngine(), MemoryEngine()
     ids = [bytes(at(number)) + bytes(8) for number in range(9)]
     remembered = Remembered(b"h" * 16, at(1), b"the reply")

@@ -27,7 +27,7 @@ START = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mod
 
 
 async def make_table(node: Host) -> int:
-    """The table d.t; its schema's id."""
+    """Make the table d.t, and return its schema's id."""
     registered = await SchemasService(node).register(
         schemas_pb2.RegisterSchemaRequest(subject="d.t", schema=json.dumps(ROW))
     )

@@ -73,7 +73,7 @@ class Stream:
         self._requests.put_nowait(None)
 
     async def receive(self) -> list[calls_pb2.CallReply]:
-        """The replies of the next message."""
+        """Return the replies of the next message."""
         async with asyncio.timeout(5):
             return list(calls_pb2.ReplyBatch.FromString(await anext(self.messages)).replies)
 

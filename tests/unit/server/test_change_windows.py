@@ -42,7 +42,7 @@ def scene(scenario: Callable[[World, Host], Awaitable[None]], **settings: Any) -
 
 
 async def commit(node: Host, names: str, size: int = 1) -> Timestamp:
-    """One commit that puts these keys."""
+    """Make one commit that puts these keys."""
     puts = [
         common_pb2.Operation(put_pair=common_pb2.KvPut(namespace="a", key=name.encode(), value=b"v" * size))
         for name in names

@@ -207,7 +207,7 @@ def go_on(replica: Replica) -> Iterator[None]:
 
 
 def live(path: Path, promised: Promised, striking: Striking) -> None:
-    """One life, up to the end of the story or what ends it. A full disk has room again when it is asked again."""
+    """Run one life, up to the end of the story or an error. A full disk has room again when it is asked again."""
     try:
         with closing(Replica(path, promised)) as replica:
             replica.check()

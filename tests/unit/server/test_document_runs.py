@@ -136,7 +136,7 @@ def test_what_may_be_refused_when_it_is_evaluated_is_evaluated_one_by_one(sizes:
 
 
 async def stage(served: Served, row: int) -> None:
-    """A large transaction stages the row, and stays open."""
+    """Stage the row by a large transaction that stays open."""
     tables = [large.TransactionTable(database=DATABASE, table=PLAIN)]
     begin = large.BeginLargeTransactionRequest(transaction_id=b"a" * 16, tables=tables)
     await LargeTransactionsService(served.node).begin(begin)

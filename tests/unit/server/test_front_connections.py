@@ -42,7 +42,7 @@ REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 
 def ends(frames: list[Frame]) -> list[int]:
-    """The last stream of each GOAWAY."""
+    """Return the last stream of each GOAWAY."""
     return [int.from_bytes(each.payload[:4], "big") for each in frames if each.kind == GOAWAY]
 
 
@@ -124,18 +124,18 @@ def connected(front: Front, clock: Clock) -> tuple[FrontConnection, Transport]:
 
 
 def call(stream: int, path: str, request: bytes) -> bytes:
-    """A whole one."""
+    """Return a whole call."""
     message = b"\0" + len(request).to_bytes(4, "big") + request
     return frame(HEADERS, END_HEADERS, stream, fields(path)) + frame(DATA, END_STREAM, stream, message)
 
 
 def window_of(size: int) -> bytes:
-    """SETTINGS that give each stream such a window."""
+    """Return SETTINGS that give each stream a window of that size."""
     return frame(SETTINGS, 0, 0, b"\0\4" + size.to_bytes(4, "big"))
 
 
 def is_refused(endpoint: str, source: str = "127.0.0.1") -> bool:
-    """Whether a connection is closed before anything is said on it."""
+    """Return whether a connection is closed before any byte is sent on it."""
     try:
         with Connection(endpoint, acknowledges=False, source=source) as connection:
             return next(connection.frames(), None) is None

@@ -197,7 +197,7 @@ def test_a_wrong_request_is_refused_by_what_is_wrong(
 
 
 def verify(replica: Replica, **given: object) -> pb.VerifyRangeResponse:
-    """Up to everything that may be there."""
+    """Verify up to everything that may be there."""
     request = pb.VerifyRangeRequest(up_to=timestamp_to_proto(LARGEST))
     request.MergeFrom(pb.VerifyRangeRequest(**given))  # type: ignore[arg-type]
     return replica.verify_range(request)

@@ -30,7 +30,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
 
 def _used(served: Served, target: Target) -> int | None:
-    """As measured now."""
+    """Measure now, and return the used bytes."""
 
     async def measure() -> None:
         replica = served.node.meta
@@ -43,7 +43,7 @@ def _used(served: Served, target: Target) -> int | None:
 
 
 def _stored(served: Served, *ranges: tuple[bytes, bytes]) -> int:
-    """Counted."""
+    """Return the bytes stored in these ranges, counted."""
     with served.node.engine.read() as transaction:
         pages = [transaction.page(Space.DATA, *each, max_items=10_000, max_bytes=1 << 30) for each in ranges]
     return sum(sum(map(len, page.keys)) + sum(map(len, page.values)) for page in pages)

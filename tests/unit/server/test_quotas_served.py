@@ -33,7 +33,7 @@ class World:
     audit: Path
 
     def set(self, target: str, **limits: int) -> None:
-        """And wait until it holds, with a full bucket."""
+        """Set a quota and wait until it holds, with a full bucket."""
         self.client.quotas.set(target, **limits)
         self.look()
         assert self.served.metering.meters.by_target[Target(target)].quota.target == target
@@ -61,13 +61,13 @@ class World:
         self.served.call(measure())
 
     def full_ms(self, namespace: str) -> float:
-        """When the namespace has a second's worth again."""
+        """Return when the namespace has a second's worth again."""
         bucket = self.served.metering.meters.by_target[Target(f"namespace:{namespace}")].bytes
         assert bucket is not None
         return bucket.full_ms
 
     def owed_ms(self, namespace: str) -> float:
-        """How long it takes until then."""
+        """Return how long it takes until then."""
         return self.full_ms(namespace) - self.served.node.monotonic_ms()
 
     def impatient(self, **options: Any) -> Client:
@@ -90,7 +90,7 @@ NAMES = (f"n{number}" for number in count())
 
 @pytest.fixture
 def namespace(world: World) -> str:
-    """One of its own."""
+    """Return a namespace of the test's own."""
     name = next(NAMES)
     world.client.kv(name).put(b"k", b"v")
     return name
@@ -98,7 +98,7 @@ def namespace(world: World) -> str:
 
 @pytest.fixture(autouse=True)
 def _without_quotas(world: World) -> Iterator[None]:
-    """They go with the test that made them."""
+    """Remove, with each test, the quotas that it made."""
     yield
     with suppress(Unauthenticated):  # Behind the last one.
         for each in world.client.quotas.all():

@@ -31,7 +31,7 @@ APPLIED = AppliedState(index=9, term=2)
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """The directory of n1 of three: entry 9 is applied, 10 and 11 are in the log."""
+    """Return the directory of n1 of three: entry 9 is applied, 10 and 11 are in the log."""
     return make(tmp_path / "data", THREE)
 
 

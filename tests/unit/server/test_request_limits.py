@@ -39,7 +39,7 @@ def varint(number: int) -> bytes:
 
 
 def paths_to_repeated(descriptor: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The ways through a message's declaration to each of its repeated fields."""
+    """Return the ways through a message's declaration to each of its repeated fields."""
     found = []
     for each in descriptor.fields:
         if is_repeated(each):
@@ -104,7 +104,7 @@ def test_no_request_becomes_more_objects_than_the_loop_can_bear(name: str) -> No
 
 
 def items_max(descriptor: Any, bytes_max: int) -> int:
-    """How many items a message of so many bytes may hold, by the limits and by two bytes an item."""
+    """Return how many items a message of ``bytes_max`` bytes may hold, by the limits and by two bytes an item."""
     most = 0
     for each in descriptor.fields:
         count = ITEMS_MAX[each.full_name] if is_repeated(each) else 1

@@ -41,7 +41,7 @@ def puts(run: Run, part_done: int | None = None, restore_id: str = NAME) -> pb.P
 
 
 async def restored(node: Host) -> RestoresService:
-    """All is put, and the restore is not ended."""
+    """Put all rows, and do not end the restore."""
     service = RestoresService(node)
     await service.begin(BEGIN)
     await service.put(puts(FIRST, 0))

@@ -172,7 +172,7 @@ def with_roles(directory: Path, meters: Meters | None = None) -> Callable[[Host]
 
 
 async def grant(node: Host) -> None:
-    """The app may write in "n", and read there."""
+    """Allow the app to write in "n", and to read there."""
     new = {name: changes.NewToken(token.token_id, token.digest) for name, token in TOKENS.items()}
     await node.meta.write(changes.enable("root", Kind.TOKEN, new["root"]))
     await node.meta.write(changes.create("app", Kind.TOKEN, new["app"]))

@@ -49,7 +49,7 @@ class Scans:
         return self.scan
 
     def refuse(self) -> None:
-        """Another caller finds no place, unless there is one."""
+        """Take all places, and let another caller find none."""
         places = self.gate.use()
         for _ in range(places.count_max - places.count):
             self.gate.enter()

@@ -43,7 +43,7 @@ class Leader:
 
 
 def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long it waited after each look, up to so many."""
+    """Return how long it waited after each look, up to ROUNDS looks."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -72,7 +72,7 @@ async def delete_document(node: Host, name: str) -> None:
 
 
 async def until_resolved(stream: AsyncGenerator[bytes, None], message: Any, ts: Timestamp) -> list[Any]:
-    """The replies up to the first that resolves ``ts``."""
+    """Return the replies up to the first that resolves ``ts``."""
     replies = []
     async with aclosing(stream):
         async for encoded in stream:

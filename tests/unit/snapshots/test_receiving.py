@@ -32,7 +32,7 @@ OLD, NEW = 40, 900
 
 
 def pair(network: Network, settings: SnapshotSettings = SMALL) -> tuple[Replica, Replica]:
-    """A leader that stands at NEW, and a follower with another, older state."""
+    """Return a leader that stands at NEW, and a follower with another, older state."""
     leader = Replica(network, "n1")
     fill(leader.engine, index=NEW, rows=300)
     follower_engine = CountingEngine()

@@ -33,7 +33,7 @@ async def fall_behind(cluster: SnapshotCluster, size_bytes: int = LARGE) -> tupl
 
 
 def is_brought_up(follower: Member) -> bool:
-    """It has installed a snapshot since it fell behind, and serves."""
+    """Return whether it has installed a snapshot since it fell behind, and serves."""
     return follower.engine.installing >= 5 and follower.node.meta.ready
 
 

@@ -71,7 +71,7 @@ def put(world: TableWorld, number: int, code: str | None) -> Put:
 
 
 def writes(world: TableWorld) -> dict[str, Any]:
-    """Each way to make row 5 the second one with the code "a"."""
+    """Return each way to make row 5 the second one with the code "a"."""
     return {
         "put": lambda: world.put("things", thing(5, "a")),
         "batch": lambda: world.batch([put(world, 5, "a"), put(world, 6, "other")]),

@@ -40,7 +40,7 @@ class Bench:
         return Txn(self.world, isolation, self.world.store.now)
 
     def blind(self) -> Txn:
-        """One that reads nothing, and so begins nowhere."""
+        """Return a transaction that reads nothing, and so begins nowhere."""
         return Txn(self.world, SNAPSHOT, None)
 
     def has(self, **pairs: str) -> None:
@@ -118,7 +118,7 @@ class Txn:
 
 
 def refused(txn: Txn, kind: str) -> None:
-    """Its commit conflicts, with something that it had to do with in this way."""
+    """Check that its commit conflicts, with an object that it used in this way."""
     with pytest.raises(WriteConflict) as conflict:
         txn.commit()
     assert conflict.value.kind == kind
@@ -270,7 +270,7 @@ def test_g_single_read_skew_all_reads_are_of_one_state(bench: Bench, isolation: 
 
 
 def on_call(bench: Bench, isolation: Isolation, *, validate: bool = False) -> tuple[Txn, Txn]:
-    """Two doctors see that the other one is on call, and go home."""
+    """Return two transactions: two doctors see that the other one is on call, and go home."""
     bench.has(x="on", y="on")
     one, two = bench.begin(isolation), bench.begin(isolation)
     for txn, other, mine in ((one, "y", "x"), (two, "x", "y")):

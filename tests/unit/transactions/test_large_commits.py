@@ -35,7 +35,7 @@ def ahead_of(
     start: Timestamp | None = None,
     footprint: Footprint | None = None,
 ) -> Ahead:
-    """Evaluated in two pieces at the state as it is."""
+    """Evaluate in two pieces at the state as it is."""
     seen = Seen()
     assert isinstance(world.store, EngineStore)
     reader = world.store.store.snapshot(world.store.now, seen)

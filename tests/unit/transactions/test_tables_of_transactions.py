@@ -72,7 +72,7 @@ def change(world: TableWorld, *changes: Change) -> Timestamp:
 def commit(
     world: TableWorld, operations: Sequence[Operation], start: Timestamp | None, footprint: Footprint | None = None
 ) -> None:
-    """At once, and evaluated ahead of its turn: both say the same."""
+    """Commit at once, and evaluated ahead of its turn: both say the same."""
     asked = Commit(list(operations), start, footprint=footprint or Footprint())
     refusal = None
     try:

@@ -40,7 +40,7 @@ TARGET = Target("flights.airlines", 3, SCHEMA, {})
 
 
 def read(text: str | bytes, *, null_text: str = "", skipped: int = 0) -> tuple[list[dict[str, Any]], list[BadRow]]:
-    """The rows of a file, and those that are bad."""
+    """Return the rows of a file, and those that are bad."""
     file = cast(BinaryIO, io.BytesIO(text if isinstance(text, bytes) else text.encode()))
     chunks = list(csv_chunks(file, "a.csv", TARGET, skipped, null_text=null_text))
     rows = [decode_document(SCHEMA, body) for chunk in chunks for body in chunk.bodies()]
