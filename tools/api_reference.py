@@ -1,7 +1,7 @@
 """Write the reference of the public API from the comments of its ``.proto`` files: a page for each file, and an index.
 
-Run by tools/generate_stubs.sh: ``api_reference.py DESCRIPTOR_SET FOLDER``, where the set comes from protoc with its
-source info. A part without a comment gets an empty cell, which a test finds (tests/unit/test_api_reference.py).
+Run by tools/generate_stubs.sh: ``api_reference.py DESCRIPTOR_SET FOLDER``; the set comes from protoc with its source
+info. A part without a comment gets an empty cell, which a test finds (tests/unit/test_api_reference.py).
 """
 
 from __future__ import annotations

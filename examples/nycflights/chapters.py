@@ -31,7 +31,7 @@ READ_PARTITIONS_FAILOVER = 16
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The objects that every chapter works with. ``failovers`` is there where a leader can be killed."""
+    """The objects that every chapter works with. ``failovers`` is there if a leader can be killed."""
 
     console: Console
     client: Client

@@ -1,4 +1,4 @@
-"""The judge: pandas reads the CSV files by itself, and what Cortado returned must be the same."""
+"""The judge: pandas reads the CSV files by itself, and Cortado's answers must be the same."""
 
 from __future__ import annotations
 

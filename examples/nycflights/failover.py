@@ -52,7 +52,7 @@ class Failovers:
             self._outcome = error
 
     def show(self, work: str) -> None:
-        """Show what happened in the job that has just ended, and get ready for the next. Raises Difference."""
+        """Show the events of the job that has just ended, and get ready for the next. Raises Difference."""
         if self._killer is None:
             raise Difference(f"{work} was over before the leader could be killed between a quarter and three quarters")
         self._killer.join()

@@ -1,4 +1,4 @@
-"""Cortado nodes as processes of their own, one or several, which are stopped whatever happens."""
+"""Cortado nodes as processes of their own, one or several, which are stopped in any case."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Leadership:
 
 
 class Node:
-    """One ``cortado server`` with default settings. ``address`` is where it serves, once it has been started, and
-    ``peer_address`` where the other nodes reach it."""
+    """One ``cortado server`` with default settings. ``address`` is its address for clients, once it has been started,
+    and ``peer_address`` the one for other nodes."""
 
     def __init__(
         self,
@@ -209,13 +209,13 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _die_with_parent() -> None:
-    # Linux only: the kernel ends the node even where this process is killed outright.
+    # Linux only: the kernel ends the node even if this process is killed outright.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Wait for the line that says where the node listens."""
+    """Wait for the line that names the node's address."""
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
     deadline = time.monotonic() + START_SECONDS_MAX

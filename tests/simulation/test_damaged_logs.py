@@ -1,5 +1,5 @@
 """Damage of the log files that no majority survives: each replica says that its log can't be trusted, no node leads,
-and no client is told anything new. (One damaged replica at a time is a fault that all seeds may have.)"""
+and no client gets a new answer. (One damaged replica at a time is a fault that all seeds may have.)"""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def quiet() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Rule:
-    """``faults`` show that it is off, to ``clients``, one every ``every_ms``: enough for a cluster to recover where it
+    """``faults`` show that it is off, to ``clients``, one every ``every_ms``: enough for a cluster to recover if it
     must.
 
     ``seed`` is one that is known to show it. The search begins there and goes on through all, so a change of the
@@ -360,7 +360,7 @@ def read_without_checksums(patch: pytest.MonkeyPatch) -> None:
         def __eq__(self, _other: object) -> bool:
             return True
 
-    # Frames are compared with what should stand there; writers call another name.
+    # Frames are compared with the expected ones; writers call another name.
     patch.setattr(frames, "encode_frame", lambda segment, offset, body: Whatever())
 
 

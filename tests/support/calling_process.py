@@ -1,7 +1,8 @@
-"""Callers in a process of their own, of whatever build PYTHONPATH names: ``ENDPOINTS NAME``.
+"""Callers in a process of their own, of the build that PYTHONPATH names: ``ENDPOINTS NAME``.
 
-Writes how many writes were acknowledged, a line for every line that it reads, after so many more; at the end of its
-input it stops, checks what its callers were told, and writes a line for each outcome that stayed unknown.
+Writes how many writes were acknowledged, a line for every line that it reads, after that number of further writes. At
+the end of its input it stops, checks the answers of its callers, and writes a line for each outcome that stayed
+unknown.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ DAYS = 30
 
 
 class Certifier:
-    """Makes certificates in ``directory``, where ``ca.crt`` is the authority's."""
+    """Makes certificates in ``directory``; ``ca.crt`` there is the authority's."""
 
     def __init__(self, directory: Path, *, now: datetime = NOW) -> None:
         self.directory = directory

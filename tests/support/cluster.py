@@ -43,7 +43,7 @@ _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
 def cortado(*arguments: str) -> str:
     """Return a command's standard output. Raises AssertionError if it fails.
 
-    In this process, since starting Python takes longer than what most commands do. One that leaves a process behind is
+    In this process, since starting Python takes longer than most commands do. One that leaves a process behind is
     executed: see :func:`executed`."""
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         code = run(arguments)

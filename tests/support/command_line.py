@@ -1,4 +1,4 @@
-"""``cortado`` in a test: in this process, where that is enough, or in one of its own, to be killed or cut off."""
+"""``cortado`` in a test: in this process, if that is enough, or in one of its own, to be killed or cut off."""
 
 from __future__ import annotations
 

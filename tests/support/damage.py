@@ -224,7 +224,7 @@ def read_items(engine: LmdbEngine, space: Space) -> dict[bytes, bytes]:
 
 
 def use(engine: LmdbEngine, contents: Contents) -> str:
-    """Read and write everything. Says whether all was right or some was lost; raises where something was wrong."""
+    """Read and write everything. Says whether all was right or some was lost; raises if something was wrong."""
     lost = False
     reads = [(contents.rows, partial(read_rows, engine))]
     reads += [(contents.items[space], partial(read_items, engine, space)) for space in RAW_SPACES]

@@ -1,6 +1,6 @@
 """A child process that scans damaged copies of a data file: ``python -m support.damaged_scans FIRST COUNT``.
 
-It ends with 0 and prints ``read COUNT, refused N`` where no scan gave a wrong row. A pointer that was followed and led
+It ends with 0 and prints ``read COUNT, refused N`` if no scan gave a wrong row. A pointer that was followed and led
 nowhere ends it by a signal. The copies are mapped by themselves: LMDB, which trusts its file, has no part in it.
 """
 

@@ -1,4 +1,4 @@
-"""Both faces of the client behind the synchronous names, so that what both promise is tested by one suite.
+"""Both faces of the client behind the synchronous names, so that one suite tests their common promises.
 
 ::
 

@@ -18,7 +18,7 @@ WAIT_S = 30.0
 
 @dataclass
 class GatewayProcess:
-    """``address`` is where it serves."""
+    """``address`` is its address."""
 
     process: subprocess.Popen[bytes]
     host: str
@@ -30,7 +30,7 @@ class GatewayProcess:
         return f"http://{self.host}:{self.port}"
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
-        """Open a connection that takes so many bytes before its reader does."""
+        """Open a connection that takes ``receive_bytes`` before its reader does."""
         connection = socket.socket()
         if receive_bytes:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)

@@ -24,7 +24,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Gateway:
-    """``request`` makes a call as a program on this machine does; ``client`` is for what no call does."""
+    """``request`` makes a call as a program on this machine does; ``client`` is for actions that no call does."""
 
     loop: asyncio.AbstractEventLoop
     client: AsyncClient

@@ -48,7 +48,7 @@ VALUES: Final = (b"", b"0", b"7", b"trailers", b"/x", b" b", b"\n", b"\xff", b"x
 DEEDS: Final = ("head", "data", "flood", "flood", "end", "reply", "reset", "consume", "expect", "take")
 _ROUNDS_MAX: Final = 1_000
 _SETTLED: Final = 20_000
-"""So many examples are behind whatever grows at first."""
+"""Growth at first ends within this number of examples."""
 
 
 class Peer:

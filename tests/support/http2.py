@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, for what no library sends: frames, and a connection that sends and reads them."""
+"""HTTP/2 by hand, for frames that no library sends: frames, and a connection that sends and reads them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def log_disk(*appends: Sequence[LogRecord]) -> LogDisk:
 
 
 def damage_log(disk: LogDisk, segment: int, found: bytes) -> int:
-    """Turn one bit of ``found``, which the segment's file holds, and say where that is."""
+    """Turn one bit of ``found``, which the segment's file holds, and return its place."""
     file = disk.files[segment_name(segment)]
     place = file.index(found)
     file[place] ^= 0x10
@@ -97,7 +97,7 @@ def _store(engine: MemoryEngine, items: Sequence[Item], last: Timestamp) -> None
 
 
 def replace(engine: MemoryEngine, space: Space, key: bytes, new_key: bytes, value: bytes | None = None) -> None:
-    """Put an item in the place of another one; its value stays, where none is given."""
+    """Put an item in the place of another one; its value stays, if none is given."""
     with engine.write() as txn:
         old = txn.get(space, key)
         assert old is not None

@@ -29,7 +29,7 @@ class Call:
     """``get`` returned ``value``; ``put`` wrote it (None: a delete); ``cas`` wrote it if the key held ``expected``;
     ``append`` put it behind the old value; ``expected`` is the result that it was told (None: it was not told).
 
-    ``held`` is False for a refused ``cas``. ``end`` is infinite where the caller never learned the outcome.
+    ``held`` is False for a refused ``cas``. ``end`` is infinite if the caller never learned the outcome.
     """
 
     kind: Literal["get", "put", "cas", "append"]

@@ -11,7 +11,7 @@ No order of transactions explains a cycle of these. Which cycles are forbidden d
 out of a snapshot transaction that wrote is *weak*: it leads to a commit after the one's start, and perhaps before its
 own. Every other edge leads to a later commit; and ``ww`` and ``wr`` edges from a commit before the other's start. So a
 cycle is forbidden if it has no weak edge, or a single one that it comes back to by ``ww`` or ``wr``: ``G0`` (``ww``
-alone), ``G1c`` (``ww`` and ``wr``), ``G-single`` (one ``rw``) and, where the readers are serializable, ``G2``.
+alone), ``G1c`` (``ww`` and ``wr``), ``G-single`` (one ``rw``) and, if the readers are serializable, ``G2``.
 
 Each problem is a sentence; a sound history has none.
 """

@@ -39,7 +39,7 @@ class LogDisk:
     stray: Callable[[int], tuple[str, int] | None] | None = None
     """The file and offset where the disk puts this write instead."""
     part_bytes: int = 0
-    """How much of a write is done that finds no room: at most so many bytes, to the end of a sector."""
+    """How much of a write is done that finds no room: at most this number of bytes, to the end of a sector."""
     steps: list[str] = field(default_factory=list)
     past: dict[tuple[str, int], list[bytes]] = field(default_factory=dict)
     """The content of each sector before each write since its last sync: a disk may have written any of it."""

@@ -21,7 +21,7 @@ def anonymous_bytes(pid: int) -> int:
 
 
 class Peak:
-    """The most that was seen above what there was at first."""
+    """The most that was seen above the amount at first."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

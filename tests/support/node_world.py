@@ -247,7 +247,7 @@ class World:
     # --- running a test ----------------------------------------------------------------------------------------
 
     def run(self, scenario: Callable[[], Awaitable[T]]) -> T:
-        """Run an async test to its end. Raises AssertionError where it hangs, or where something failed unseen."""
+        """Run an async test to its end. Raises AssertionError if it hangs, or if something failed unseen."""
         task: asyncio.Task[Any] = self.loop.create_task(_coroutine(scenario))
         ended = self.scheduler.run_until(task.done, until_ms=10 * PATIENCE_MS)
         self.loop.bury()

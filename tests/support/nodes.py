@@ -56,8 +56,8 @@ def followed(clock: Callable[[], int]) -> HostTime:
 class NodeDisk:
     """A disk in memory that outlives the nodes that run on it. A test can hold back, refuse or break its log.
 
-    While held, appends to the log wait before they write anything. ``failures`` are raised by the next ones, one each,
-    after which nothing was written.
+    While held, appends to the log wait before they write. ``failures`` are raised by the next ones, one each, after
+    which nothing was written.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:

@@ -226,7 +226,7 @@ def _plain(line: str) -> str:
 
 def run_page(page: Page, directory: Path, names: Mapping[str, Any]) -> None:
     """Run all blocks below ``directory``, on ports that are free here; a server listens on the first, if the page wants
-    one. ``names`` are what its Python finds already."""
+    one. ``names`` are defined for its Python."""
     ports = free_ports(PORTS)
     server = ServerProcess(directory / "data", listen=f"127.0.0.1:{ports[0]}")
     try:

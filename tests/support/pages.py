@@ -69,8 +69,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``name`` is relative to the repository; ``world`` is what runs before the first block, and ``prepare`` the script
-    that makes what its commands speak of, or nothing."""
+    """``name`` is relative to the repository; ``world`` runs before the first block, and ``prepare`` is the script that
+    makes the data of its commands, or nothing."""
 
     name: str
     world: str

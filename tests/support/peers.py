@@ -1,5 +1,5 @@
-"""Nodes that only have peers: a transport and its listener on a real port of this process, and a node that writes down
-what reaches it."""
+"""Nodes that only have peers: a transport and its listener on a real port of this process, and a node that records the
+messages that reach it."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class LogDisk:
 
 @dataclass
 class Data:
-    """``state`` is what entries left; ``reset`` is set while the log files have not followed a snapshot."""
+    """``state`` is the state after the entries; ``reset`` is set while the log files have not followed a snapshot."""
 
     applied: tuple[int, int] = (0, 0)
     state: dict[int, bytes] = field(default_factory=dict)

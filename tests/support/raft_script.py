@@ -1,4 +1,4 @@
-"""Runs a script over a group of logs and writes down what happens: text in, text out.
+"""Runs a script over a group of logs and records the events: text in, text out.
 
 A transcript holds three kinds of lines. Lines that begin with ``#`` teach. Lines that begin in the first column are
 commands.

@@ -1,7 +1,7 @@
 """The events of a Raft group, in words: the lines of the transcripts in ``tests/golden/raft/transcripts``.
 
-``4@2`` is the entry at index 4 that the leader of term 2 appended. A message is one phrase that says what its sender
-asks or tells. A :class:`View` is the visible state of one replica; two views of it show its changes.
+``4@2`` is the entry at index 4 that the leader of term 2 appended. A message is one phrase, its sender's question or
+statement. A :class:`View` is the visible state of one replica; two views of it show its changes.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _vote_given(voted_for: str) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """``entries`` are what memory holds behind ``base``: each entry's place, and it in words."""
+    """``entries`` are the entries that memory holds behind ``base``: each entry's place, and it in words."""
 
     node_id: str
     role: int

@@ -303,7 +303,7 @@ class Asker:
         request = kv_pb2.KvGetRequest.FromString(self._plain_get()[1])
         match self._random.randrange(5):
             case 0 | 1 if len(self._etags) > 1:
-                # Not ahead of the log, where a read writes a ceiling.
+                # Not ahead of the log: there a read writes a ceiling.
                 ts = Timestamp.parse(self._random.choice(self._etags))
                 request.at.timestamp.CopyFrom(timestamp_message(ts))
             case 2:

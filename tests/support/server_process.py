@@ -166,7 +166,7 @@ class ServerProcess:
         return self.is_running and is_stopped(self.pid)
 
     def pause(self) -> None:
-        """Stop it from doing anything, with its connections open."""
+        """Stop all its work, with its connections open."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 

@@ -1,5 +1,5 @@
 """Three whole nodes in one process and in virtual time, joined by queues: members that can be cut off, crashed at a
-chosen transaction of an installation, and started again on what their disks held."""
+chosen transaction of an installation, and started again on their disks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class InstallEngine(MemoryEngine):
 
 
 class Member:
-    """One node, and what of it survives its process."""
+    """One node, with the parts that survive its process."""
 
     def __init__(self, cluster: SnapshotCluster, node_id: str) -> None:
         self.cluster = cluster

@@ -105,7 +105,7 @@ def stored_state(engine: Engine) -> AppliedState:
 
 
 class CountingEngine(MemoryEngine):
-    """Ends the process at a commit: ``crash_at`` (from 1) before it is durable, or after, where ``is_durable``.
+    """Ends the process at a commit: ``crash_at`` (from 1) before it is durable, or after it if ``is_durable``.
     ``failures`` are raised by the commits after ``fail_after``, one each."""
 
     def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
@@ -272,9 +272,9 @@ class Network:
     def __init__(self) -> None:
         self.members: dict[str, Replica] = {}
         self.break_after: list[int] = []
-        """Each next stream breaks after so many bytes."""
+        """Each next stream breaks after this number of bytes."""
         self.flip_at: set[int] = set()
-        """Offsets in a snapshot where the next stream that passes flips a bit; each once."""
+        """Offsets in a snapshot at which the next stream that passes flips a bit; each once."""
         self.fetches: list[tuple[str, str, int]] = []
         self.hold: asyncio.Event | None = None
         self.sent_bytes = 0

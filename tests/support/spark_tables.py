@@ -11,7 +11,7 @@ from cortado import Client
 from cortado.store.client import Table
 
 Fields = dict[str, Any]
-"""Avro types by field name; a pair of type and default where there is one."""
+"""Avro types by field name; a pair of type and default if there is one."""
 
 
 def record(fields: Fields, name: str = "Row") -> dict[str, Any]:

@@ -28,7 +28,7 @@ def tracer(output: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """``said`` is what strace printed of its arguments and result."""
+    """``said`` is strace's text of its arguments and result."""
 
     name: str
     start_s: float
@@ -37,7 +37,7 @@ class SystemCall:
 
     @property
     def log_file(self) -> str:
-        """Which log file it is on; empty where it is on none."""
+        """Which log file it is on; empty if it is on none."""
         found = _LOG_FILE.search(self.said.partition(",")[0])
         return "" if found is None else found[0]
 

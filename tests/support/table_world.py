@@ -86,7 +86,7 @@ def index(name: str, *paths: str, unique: bool = False) -> IndexDeclaration:
 
 
 class TableWorld:
-    """A database named ``shop`` and what tests do in it."""
+    """A database named ``shop`` and the operations of tests in it."""
 
     def __init__(self, store: DictStore | EngineStore | None = None) -> None:
         self.store = DictStore() if store is None else store

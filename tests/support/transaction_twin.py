@@ -87,7 +87,7 @@ class State:
 
 @dataclass(frozen=True)
 class Refused:
-    """The class of the refusal, and the operation that it is of; None where that is not said."""
+    """The class of the refusal, and the operation that it is of; None if that is not said."""
 
     error: type[CortadoError]
     row: int | None = None

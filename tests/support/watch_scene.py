@@ -1,4 +1,4 @@
-"""A random run of writes, watches, crashes, cuts and snapshots, and what its watchers saw in the end.
+"""A random run of writes, watches, crashes, cuts and snapshots, and the histories of its watchers in the end.
 
 All bounds are tiny, so that every way on which a change can reach a watcher is taken all the time: the queue, the
 changes in memory, and the versions in the engine, in windows and slices of a few changes each.

@@ -1,4 +1,4 @@
-"""Servers that start in a tenth of a second: one process imports the server once, and forks where a test wants one.
+"""Servers that start in a tenth of a second: one process imports the server once, and forks when a test wants one.
 
 ::
 
@@ -125,7 +125,7 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
     import cortado.store.server.serving  # noqa: F401
 
     _load_kernel()
-    # The command chooses gRPC's poller by its environment when it is loaded, where the caller has not.
+    # The command chooses gRPC's poller by its environment when it is loaded, if the caller has not.
     chosen = {name: value for name, value in os.environ.items() if name not in before}
     wake, woken = os.pipe()
     for each in (wake, woken):

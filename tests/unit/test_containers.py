@@ -1,4 +1,4 @@
-"""Containers keep what docs/containers.md promises, as far as it stands in their files. Nothing here starts one."""
+"""Containers keep the promises of docs/containers.md, as far as their files show. Nothing here starts one."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ EXTRAS_OF = {
     "cortado.store.peers": ["server"],
     "cortado.store.server": ["server"],
     "cortado.store.tables": ["server"],
-    # They bring what imports pyarrow where Parquet is asked for.
+    # They bring a module that imports pyarrow if Parquet is asked for.
     "cortado.store.transfer.formats": ["arrow", "spark"],
     "cortado.store.transfer.parquet_pages": ["arrow", "spark"],
     "cortado.store.transfer.parquet_source": ["arrow", "spark"],
@@ -238,7 +238,7 @@ def test_the_distribution_has_one_name_everywhere() -> None:
 
 
 def test_an_extra_that_is_named_is_declared() -> None:
-    """By an error, or by a page that says what to install."""
+    """By an error, or by a page on installing."""
     named = re.compile(rf"""needing\("([\w-]+)"|{DISTRIBUTION}\\?\[([\w-]+)""")
     extras = {
         extra: str(path)

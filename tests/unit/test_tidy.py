@@ -177,7 +177,7 @@ def _is_duration(node: ast.AST) -> bool:
 
 
 def test_no_test_asserts_how_long_something_took() -> None:
-    """Neither wall time nor the processor's: both depend on what else the machine does, and clocks tick coarsely."""
+    """Neither wall time nor the processor's: both depend on the machine's other work, and clocks tick coarsely."""
     timed = set()
     for file, text in sources("tests").items():
         if CLOCKS.search(text) is not None:

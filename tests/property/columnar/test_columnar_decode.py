@@ -1,4 +1,4 @@
-"""Reading many bodies at once gives what reading each by itself gives, for good bodies and for damaged ones."""
+"""Reading many bodies at once gives the same as reading each by itself, for good bodies and for damaged ones."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_the_first_items_of_runs_are_those_of_all_items(
         with engine.read() as txn:
             pages.append(txn.firsts(Space.DATA, first, last, tail, max_items=max_items, max_bytes=max_bytes))
             all_keys = txn.page(Space.DATA, first, last, max_items=1 << 20, max_bytes=1 << 40).keys
-    # One may say that more follows where nothing does: its next page is empty.
+    # One may say that more follows though nothing does: its next page is empty.
     assert pages[0][:2] == pages[1][:2]
     assert pages[1].exhausted or not pages[0].exhausted
     expected = []

@@ -170,7 +170,7 @@ def test_scans_are_the_twins_however_they_are_cut(
     max_bytes: int,
     look: tuple[int, int],
 ) -> None:
-    """``look``: after so many versions it is decided how to go on, and how many of a key are many."""
+    """``look``: after this number of versions it is decided how to go on, and how many of a key are many."""
     store, twin = build(engine, history)
     start, end = bounds
     expected = twin.scan(start, end, read_ts)

@@ -60,7 +60,7 @@ class Scene:
         self.start()
         self.wall_ms = 10
         self.reaches_to = ZERO
-        """Back to where the index must know all."""
+        """The timestamp back to which the index must know all."""
         self.is_damaged = False
         self.record: Record | None = None
         self.staged: dict[LogicalKey, LogicalKey] = {}

@@ -1,7 +1,7 @@
-"""The roles in memory against a twin that reads the keys each time, on three nodes where anything happens to the log:
+"""The roles in memory against a twin that reads the keys each time, on three nodes with all kinds of events in the log:
 entries in flight, committed and not applied, taken back, given up by a leader that lost; crashes, cuts, full disks.
 
-The twin is asked where each write is evaluated, by the very reader that the write is given; and for every node after
+The twin is asked when each write is evaluated, by the very reader that the write is given; and for every node after
 every step, by a reader of the committed state there.
 """
 
@@ -200,7 +200,7 @@ class Scene:
 
 
 APART = [("enable", TOKENS[0]), ("sleep", 30), ("cut", "n1"), ("create", ("app", TOKENS[1])), *[("sleep", 1_500)] * 3]
-"""A leader that is cut off appends what never happens."""
+"""A leader that is cut off appends entries that never happen."""
 BEHIND = [("enable", TOKENS[0]), ("hold data", "n1"), ("sleep", 30), ("rotate", ("root", TOKENS[1])), ("sleep", 30)]
 """Committed entries are not applied for a while."""
 AGAIN = [("enable", TOKENS[0]), ("sleep", 30), ("restart", "n2"), ("sleep", 1), ("restart", "n1"), ("sleep", 1_500)]

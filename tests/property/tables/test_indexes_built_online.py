@@ -123,7 +123,7 @@ class Story:
         return [each.name for each in self.found if each.state is IndexState.READY]
 
     def operation(self, state: Twin, asked: tuple[str, Any]) -> Operation | None:
-        """Return the operation to ask for, and change ``state`` to the one after it; None where an update finds no
+        """Return the operation to ask for, and change ``state`` to the one after it; None if an update finds no
         document."""
         match asked:
             case ("put", document):

@@ -15,7 +15,7 @@ from support.gateways import Declared
 
 STREAM: Final = "text/event-stream"
 STREAM_BYTES: Final = 2_000
-"""So much is read of one that may have no end."""
+"""The bytes that are read of an answer that may have no end."""
 PROBLEM: Final = {"type", "title", "status", "reason", "detail"}
 CODES: Final = {
     *(400, 404, 405, 406, 409, 413, 415, 422),
@@ -67,7 +67,7 @@ class Answer:
 
 
 class Wire:
-    """A connection to a gateway that is made anew where it has ended."""
+    """A connection to a gateway that is made anew if it has ended."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)

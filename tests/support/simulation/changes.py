@@ -1,4 +1,4 @@
-"""In the end every replica's index of changes must say what its versions say, or that it does not know."""
+"""In the end every replica's index of changes must agree with its versions, or say that it does not know."""
 
 from __future__ import annotations
 

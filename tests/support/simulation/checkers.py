@@ -8,7 +8,7 @@ timestamp. Against it each answer is checked for good::
     a write was refused                its value is nowhere
     unknown                            its value is there once, or nowhere
 
-Each function returns sentences, one per problem; none where all is well.
+Each function returns sentences, one per problem; none if all is well.
 """
 
 from __future__ import annotations

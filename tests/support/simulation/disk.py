@@ -72,8 +72,8 @@ class Scarcity:
 
 
 class Disk:
-    """The data that survive a crash, and the disk's behaviour. ``random`` decides how long syncs take, and what
-    tears."""
+    """The data that survive a crash, and the disk's behaviour. ``random`` decides how long syncs take, and which writes
+    tear."""
 
     def __init__(self, scheduler: Scheduler, source: random.Random) -> None:
         self.spaces = {space: Items() for space in Space}

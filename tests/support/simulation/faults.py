@@ -4,7 +4,7 @@ Each run draws which kinds of fault it has at all (*Swarm Testing*, Groce et al.
 states that one with all of them never does), then starts one after the other, several at a time. Each is undone after a
 while, or at the end, when the weather is fine and the cluster must come back.
 
-A disk is lost only where every other voter is whole: a majority can't survive more.
+A disk is lost only if every other voter is whole: a majority can't survive more.
 """
 
 from __future__ import annotations

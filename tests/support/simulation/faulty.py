@@ -1,4 +1,4 @@
-"""A member that is wrong: from some time on, one of several voters sends what cannot be, beside its true messages.
+"""A member that is wrong: from some time on, one of several voters sends impossible messages, beside its true ones.
 
 Its numbers are near the truth, since others are refused by their bounds: entries where others were committed, of its
 own term and of later ones; snapshots of such places; more that is committed than was ever sent, above all to replicas

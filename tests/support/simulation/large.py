@@ -182,7 +182,7 @@ class LargeTransactors:
                 made.named = (*others, attempt)
 
     async def _chunk(self, made: Made, attempt: int, rows: Mapping[int, str]) -> bool:
-        """Send it until its outcome is known, or time is up. True where all of it is staged."""
+        """Send it until its outcome is known, or time is up. Returns whether all of it is staged."""
         request_id = bytes(self._history.acknowledged_max) + self._random.randbytes(8)
         mode = self._random.choice((BulkMode.UPSERT, BulkMode.UPSERT, BulkMode.INSERT))
         levels = [self._random.randrange(3) for _ in rows]
@@ -292,7 +292,7 @@ class LargeTransactors:
             self._cluster.counts["looks at all rows"] += 1
 
     async def _validate(self) -> None:
-        """Read, wait a while, and write only where nothing has changed."""
+        """Read, wait a while, and write only if nothing has changed."""
         bounds = row_range(self.table_id, KEY)
         keys = [row_key(self.table_id, KEY, [number]) for number in range(ROWS)]
         by_keys = self._random.random() < 0.5

@@ -1,8 +1,8 @@
 """Disks that do not keep their writes: bits that rot, writes that are lost, writes that land elsewhere.
 
-Values stand on pages of their own here, as LMDB's large ones do, and what becomes of a page becomes of its value: the
-key is there, and its value has a wrong checksum. (A page of keys that is lost or in another's place makes the next
-start refuse the whole file: that is a lost disk, and has a fault of its own.)
+Values stand on pages of their own here, as LMDB's large ones do, and damage of a page is damage of its value: the key
+is there, and its value has a wrong checksum. (A page of keys that is lost or in another's place makes the next start
+refuse the whole file: that is a lost disk, and has a fault of its own.)
 
 ================  ===================================================================================================
 bit rot           a bit of a value that was stored long ago turns

@@ -72,7 +72,7 @@ class LogDisk:
         self.on_logged: Callable[[Sequence[LogRecord]], None] = lambda _records: None
         """Hears of records that became durable."""
         self.on_appending: Callable[[int], None] = lambda _size_bytes: None
-        """Hears how much is about to be appended; raises ResourceExhausted where there is no room for it."""
+        """Hears how much is about to be appended; raises ResourceExhausted if there is no room for it."""
         self.is_in_job = False
         self.is_full = False
         # By a draw of its own, so that it changes no other.

@@ -9,9 +9,9 @@
        +-- NodeLoop of n2                  a pause keeps its handles back, in their order
        `-- NodeLoop of the clients
 
-Time stands still while anything is ready, and then jumps to the next timer. Whatever runs in a thread elsewhere runs
-here in place: ``run_in_executor`` is a call with a result that comes a little later. So a run is a function of its
-seed, on any Python.
+Time stands still while anything is ready, and then jumps to the next timer. Work of threads elsewhere runs here in
+place: ``run_in_executor`` is a call with a result that comes a little later. So a run is a function of its seed, on any
+Python.
 
 A loop has a clock of its own (``time``), that may drift: its timers are scaled to it.
 """
@@ -86,7 +86,7 @@ class Scheduler:
         heappush(self._timers, (when_ms, self._number, handle))
 
     def run_until(self, is_done: Callable[[], bool], *, until_ms: float) -> bool:
-        """Run until ``is_done`` (asked after each instant of time) or ``until_ms``; False where time ran out."""
+        """Run until ``is_done`` (asked after each instant of time) or ``until_ms``; False if time ran out."""
         timers = self._timers
         while True:
             self._run_ready()
@@ -131,7 +131,7 @@ class Scheduler:
 
 
 class NodeLoop(asyncio.AbstractEventLoop):
-    """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` where it began.
+    """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` its first reading.
 
     ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time. ``on_problem`` hears of
     uncaught exceptions: defects of the code on the loop.

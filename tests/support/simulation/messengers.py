@@ -2,7 +2,7 @@
 go together as runs, or not.
 
 A :class:`Messenger` writes keys that all messengers share, and reads them and the registers of other clients, all in
-one message. It does not write those: so many calls at once are more than the search for an order can take. Their
+one message. It does not write those: that number of calls at once is more than the search for an order can take. Their
 answers are judged by timestamps. Unanswered calls go into the next message again, under the same request id, beside new
 ones; now and then one request stands twice in a message. Each put and each get is a call of the history by itself. How
 a node answers is the seed's choice (:data:`MODES`), or the caller's of :func:`~support.simulation.run.simulate`.

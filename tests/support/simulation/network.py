@@ -1,8 +1,8 @@
 """A network that loses, delays, reorders and doubles messages, and may be cut one way.
 
-Each direction between two nodes is a :class:`Link` with a random stream of its own, so that what happens on one never
-changes what happens on another. Nodes know each other only by their Hello: messages are handed on only if each side
-takes the other's identity, as the real streams see to when they open.
+Each direction between two nodes is a :class:`Link` with a random stream of its own, so that events on one never change
+another. Nodes know each other only by their Hello: messages are handed on only if each side takes the other's identity,
+as the real streams see to when they open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.simulation.loop import NodeLoop, Scheduler
 if TYPE_CHECKING:
     from cortado.store.node.host import Host as NodeHost
 
-# One reading of a peer's clock in so many milliseconds is plenty.
+# One reading of a peer's clock in this number of milliseconds is plenty.
 _CLOCK_EVERY_MS = 200.0
 # A peer that was sent nothing for so long is sent the clock alone.
 _IDLE_MS = 500.0
@@ -227,7 +227,7 @@ class SimulatedTransport:
         self.roster = configuration
 
     def _idle(self) -> None:
-        """Let peers know our clock, also where there is nothing to say."""
+        """Let peers know our clock, also without other messages."""
         now_ms = self._network.scheduler.now_ms
         for member in self.roster.others(self._process.node_id):
             if now_ms - self._network.link(self._process.node_id, member.node_id).sent_ms >= _IDLE_MS:
@@ -277,7 +277,7 @@ class SimulatedTransport:
 
 
 class _Fetch:
-    """A stream of a snapshot's bytes, that breaks where the network does."""
+    """A stream of a snapshot's bytes, that breaks when the network does."""
 
     def __init__(
         self, network: Network, process: Process, peer: str, group_id: int, snapshot_id: str, offset: int

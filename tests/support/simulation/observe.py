@@ -1,4 +1,5 @@
-"""Counting what only the inside of a node knows: thin wrappers around a few of its methods, for the time of a run."""
+"""Counting facts that only the inside of a node knows: thin wrappers around a few of its methods, for the time of a
+run."""
 
 from __future__ import annotations
 

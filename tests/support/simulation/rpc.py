@@ -25,7 +25,7 @@ class Lost(Exception):
 
 
 class Calls:
-    """Carries calls from the clients' loop to the loop of whatever life a node has when they arrive."""
+    """Carries calls from the clients' loop to the loop of the life that a node has when they arrive."""
 
     def __init__(self, world: NodeLoop, source: random.Random, find: Callable[[str], Life | None]) -> None:
         self._world = world

@@ -245,7 +245,7 @@ class Run:
         watching = random.Random(f"watching/{seed}")
         is_watched = watching.random() < WATCHED_PART and not is_collected
         self.watchers = [Watcher(self.cluster, watching)] if is_watched else []
-        # No watcher, where it could come back to a time that is collected.
+        # No watcher, since it could come back to a time that is collected.
         self.holders = [Holder(self.cluster, "holder", collecting, (*LISTS, *REGISTERS))] if is_collected else []
         indexing = random.Random(f"indexing/{seed}")
         # If disks hide rows, a replica's applied index is no proof.
@@ -253,7 +253,7 @@ class Run:
         staging = random.Random(f"large/{seed}")
         is_large = self.plan.large if plan is not None else staging.random() < LARGE_PART and not is_doubted
         self.indexers = [Indexer(self.cluster, indexing)] if is_indexed or is_large else []
-        # No watcher, where it could come back to a time that is collected.
+        # No watcher, since it could come back to a time that is collected.
         self.large = (
             [LargeTransactors(self.cluster, self.history, staging, watches=not is_collected)] if is_large else []
         )

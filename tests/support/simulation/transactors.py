@@ -288,7 +288,7 @@ class Transactor:
                 self._committed(txn, await self._send(request))
                 return
             except WriteConflict as conflict:
-                # The conflict is with a change that is there, and stays: final, whatever another attempt returned.
+                # The conflict is with a change that is there, and stays: final, for any answer of another attempt.
                 self._cluster.counts[f"conflicts: {conflict.kind}"] += 1
                 txn.noted.outcome = "aborted"
                 return

@@ -219,7 +219,7 @@ class Watch:
     # --- messages ----------------------------------------------------------------------------------------------
 
     def _on_message(self, _sender: str, _to: str, body: bytes) -> None:
-        """Count what only messages tell."""
+        """Count facts that only messages tell."""
         # A vote's answer is a short message: the many others need not be taken apart.
         if len(body) > 60:
             return

@@ -117,7 +117,7 @@ def test_what_a_directory_holds_is_told(tmp_path: Path, whole: Path) -> None:
     assert look(LocalDirectory(begun)) == checkpoint
     with pytest.raises(InvalidArgument, match="holds a backup that is not done"):
         check_backup(begun)
-    # The manifest counts, whatever else is still there.
+    # The manifest counts, even if other files are still there.
     shutil.copy(begun / CHECKPOINT, whole / CHECKPOINT)
     assert check_backup(whole).versions == 4
 

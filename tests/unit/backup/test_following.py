@@ -37,8 +37,8 @@ def upto(wall_ms: int) -> Resolved:
 
 
 class FakeCluster:
-    """Gives the answers of its script; a number lets so many seconds pass, a bool switches roles, and an error is
-    raised. Then it is stopped."""
+    """Gives the answers of its script; a number lets that number of seconds pass, a bool switches roles, and an error
+    is raised. Then it is stopped."""
 
     def __init__(self, *said: Said) -> None:
         self._said = list(said)

@@ -76,7 +76,7 @@ def test_two_tables_may_follow_one_subject_and_each_has_its_own_id(store: Catalo
 
 
 def forget(store: CatalogStore, *keys: LogicalKey) -> None:
-    """Drop what there is no command to drop yet, and leave the counters as they are."""
+    """Drop objects for which there is no command yet, and leave the counters as they are."""
     mutations = Mutations()
     for key in keys:
         mutations.delete(key)

@@ -1,4 +1,5 @@
-"""``cortado cert`` makes what servers and clients take, keeps keys to their owner, and replaces nothing unasked."""
+"""``cortado cert`` makes files that servers and clients take, keeps keys to their owner, and replaces nothing
+unasked."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ def test_two_nodes_that_name_each_other_are_not_asked_without_a_pause(cluster: F
         server.handlers["KeyValue.Get"] = lambda request, context, error=error: refuse(context, error)
         server.handlers["Cluster.Members"] = lambda request, context: break_off(context)
     cluster.servers[2].handlers["Cluster.Members"] = lambda request, context: break_off(context)
-    # Late is the last attempt, where the machine is slow.
+    # Late is the last attempt, if the machine is slow.
     with pytest.raises((NotLeader, DeadlineExceeded)):
         client.with_timeout(1).kv("n").get(b"k")
     assert len(one.calls("KeyValue.Get")) + len(two.calls("KeyValue.Get")) < 60

@@ -1,4 +1,4 @@
-"""How a transaction ends: at its commit, where the answer of that is lost, and where a function runs until it does."""
+"""How a transaction ends: at its commit, after a lost answer, and when a function runs until it commits."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class BreakingServer:
         while batch := list(islice(left, self.random.randint(1, 5))):
             if self.random.random() < 0.3:
                 break_off(context)
-            # A mark where the batch ends with a commit, most often.
+            # Most often, a mark if the batch ends with a commit.
             ends = batch[-1] == [each for each in self.history if each[0] == batch[-1][0]][-1]
             yield reply(batch, batch[-1][0] if ends and self.random.random() < 0.7 else None)
         yield reply([], last)
@@ -235,7 +235,7 @@ def test_a_slow_consumer_is_told_how_far_he_is_behind() -> None:
 
 
 def test_a_watch_from_the_beginning_is_behind_since_it_began() -> None:
-    """And not since 1970, which is where the beginning of time stands."""
+    """And not since 1970, the beginning of time."""
     server = FakeServer()
     replies = [reply([], 0, header=header(1_763_643_600_000)), reply([], 0, header=header(1_763_643_600_070))]
     server.handlers["Watch.KeyValue"] = lambda request, context: iter(replies)

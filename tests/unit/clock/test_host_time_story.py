@@ -94,7 +94,7 @@ def test_small_steps_one_after_the_other_are_a_jump() -> None:
 
 
 def test_a_jump_that_peers_confirm_is_followed_at_once() -> None:
-    """A host that slept, where its monotonic clock did not count it, comes back by itself."""
+    """If a host slept and its monotonic clock did not count that, it comes back by itself."""
     host = Host()
     host.wall_ms += 3_600_000
     host.time.follow_wall()

@@ -1,4 +1,4 @@
-"""Verdicts follow from facts: each thing that can be wrong is said, with what to do, and nothing else is."""
+"""Verdicts follow from facts: each possible fault is said, with its remedy, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The walk through the data file finds what LMDB would crash on, names it, and takes every file that LMDB writes."""
+"""The walk through the data file finds damage that LMDB would crash on, names it, and takes every file that LMDB
+writes."""
 
 from __future__ import annotations
 

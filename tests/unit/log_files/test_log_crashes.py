@@ -49,7 +49,7 @@ def check(image: LogDisk, history: Sequence[Append], acknowledged: int) -> None:
     states = states_of(history)
     log_files, found = opened(image)
     assert found in states[acknowledged : acknowledged + 2]
-    # Unneeded files are gone, whatever the crash left of them.
+    # Unneeded files are gone, in whatever state the crash left them.
     assert len(image.files) == log_files.use().segments
     # Records that were read are durable now, though the process that wrote them was killed before it synced.
     assert opened(image.after_power_loss())[1] == found

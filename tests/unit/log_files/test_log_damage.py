@@ -38,7 +38,7 @@ def written(history: Sequence[Append] = THREE_SEGMENTS, disk: LogDisk | None = N
 
 
 def is_refused(disk: LogDisk) -> bool:
-    """Return whether opening it raises DataLoss, naming a file and what to do, and changes nothing."""
+    """Return whether opening it raises DataLoss, naming a file and the remedy, and changes nothing."""
     before = disk.killed()
     try:
         opened(disk)
@@ -204,7 +204,7 @@ def test_a_write_that_strays_is_found_wherever_it_goes() -> None:
                 continue
             image = disk.killed()
             if not is_refused(image):
-                # It went where it belonged, or where all was written over later, or in a segment that is gone.
+                # The write went to its own place, or was all written over later, or is in a segment that is gone.
                 assert opened(image)[1] == states_of(THREE_SEGMENTS)[-1], (number, disk.steps[number], target)
 
 

@@ -68,7 +68,7 @@ def test_rows_of_many_versions_are_scanned_at_any_time_and_mostly_passed_by(engi
         assert chunk.keys == [key(row) for row in range(rows)]
         assert chunk.payloads == [b"%d" % number] * rows
         assert chunk.resume is None
-    # A slice of rows with so many versions comes as far as one of rows with a single one.
+    # A slice of rows with this number of versions comes as far as one of rows with a single one.
     for max_rows in (2, 10, 40, rows):
         assert len(store.scan_chunk(START, END, at(versions), max_rows=max_rows).payloads) == max_rows
 

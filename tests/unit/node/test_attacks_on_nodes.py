@@ -1,4 +1,4 @@
-"""Executions that were constructed to break what nodes promise their callers: each must fail to."""
+"""Executions that were constructed to break the promises of nodes to their callers: each must fail to."""
 
 from __future__ import annotations
 

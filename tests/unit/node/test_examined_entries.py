@@ -1,5 +1,4 @@
-"""Rows that a leader's disk hides are not overwritten: followers compare what entries were worked out from with their
-own.
+"""Rows that a leader's disk hides are not overwritten: followers compare the versions under an entry with their own.
 
 A version is taken out of one replica's engine, as a flipped bit in its key does for every search.
 """
@@ -60,7 +59,7 @@ def insert_many(*keys: str) -> Evaluate:
 
 
 def insert_where_empty(key: str) -> Evaluate:
-    """Insert where a scan finds nothing."""
+    """Insert if a scan finds nothing."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         for found, version in reader.scan(kv_key("test", b""), kv_key("test", b"zzz")):

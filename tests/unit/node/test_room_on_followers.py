@@ -85,7 +85,7 @@ def test_one_follower_without_room_is_no_hindrance_and_two_of_two_are_named() ->
             await n1.meta.write(put("c", VALUE), size_bytes=len(VALUE))
         assert full.value.retry_delay_ms > 0
         assert "n3" in node_status(n1).state
-        # The leader's own writes go on, and what frees room.
+        # The leader's own writes go on, and so do writes that free room.
         await n1.meta.keep_house(put("own", b"v"))
         CALLER.set(Caller(Credential(), (), frees=True))
         await n1.meta.write(put("freed", b"v"), size_bytes=1)

@@ -1,4 +1,4 @@
-"""Driver that do only what there is to do: work that they leave out is done when it matters, and soon enough."""
+"""Drivers that do only necessary work: work that they leave out is done when it matters, and soon enough."""
 
 from __future__ import annotations
 

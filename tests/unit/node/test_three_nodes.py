@@ -214,7 +214,7 @@ def _refuse(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
 
 
 def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
-    """Not even where all that it rests on is committed: a majority had acknowledged it before the other leader came."""
+    """Not even if all that it rests on is committed: a majority had acknowledged it before the other leader came."""
     world = World()
 
     async def scenario() -> None:

@@ -259,7 +259,7 @@ def doubted(versions: Versions, start: bytes, end: bytes) -> None:
 def test_a_range_in_which_a_change_may_hide_is_data_loss_and_never_a_gap() -> None:
     versions = Versions()
     versions.commit(3, a=b"1", c=b"1", e=b"1")
-    # As a search sees it where a bit of b@3's timestamp turned: nothing of it lies between 1 and 9.
+    # As a search sees it if a bit of b@3's timestamp turned: nothing of it lies between 1 and 9.
     doubted(versions, key("b"), key("c"))
     with pytest.raises(DataLoss):
         done(versions.search(at(1), at(9)))

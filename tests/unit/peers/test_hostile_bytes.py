@@ -1,5 +1,5 @@
-"""Whatever bytes reach the port for peers, a node refuses them with a reason, holds little for them, and serves its
-peers meanwhile."""
+"""For any bytes at the port for peers, a node refuses them with a reason, holds little for them, and serves its peers
+meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One stream's queue is bounded, and what gathers while a batch is written leaves as the next one."""
+"""One stream's queue is bounded, and messages that gather while a batch is written leave as the next one."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, JoinRequest
 from cortado.store.peers.versions import OURS, Versions, check_versions, versions_of
 
-# Three builds in a row: the second reads what only the third writes.
+# Three builds in a row: the second reads a format that only the third writes.
 FIRST = Versions(oldest_protocol=1, newest_protocol=1, entries_written=2, oldest_entries=2, newest_entries=2)
 SECOND = Versions(oldest_protocol=1, newest_protocol=2, entries_written=2, oldest_entries=2, newest_entries=3)
 THIRD = Versions(oldest_protocol=2, newest_protocol=3, entries_written=3, oldest_entries=2, newest_entries=3)

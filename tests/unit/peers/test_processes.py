@@ -198,7 +198,7 @@ def test_hellos_of_several_starts_that_are_read_together_refuse_none_but_the_dea
 def test_a_refused_process_that_no_member_hears_says_and_hears_nothing_any_more(peer: Peer) -> None:
     """A member that starts later would take it for the original."""
     peer.processes.refused(PeerRefused("another process speaks for node n1", "n1"))
-    # The one that refused it may be wrong, where another one hears it.
+    # The one that refused it may be wrong, if another one hears it.
     peer.processes.tell(Hello())
     peer.hello(ORIGINAL)
     peer.loses()

@@ -152,7 +152,7 @@ def test_answers_that_wait_for_a_full_disk_are_bounded() -> None:
 
 
 def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_after() -> None:
-    """An id is used again only where no data directory was bound to it. Something may have answered under it anyway."""
+    """An id is used again only if no data directory was bound to it. Something may have answered under it anyway."""
     group = Hand(3)
     leader = group.elect("n1")
     group.settle()

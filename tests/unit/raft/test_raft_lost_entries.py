@@ -1,4 +1,4 @@
-"""Entries that were lost on the way are sent again, whatever else goes on; entries that a disk lost are not."""
+"""Entries that were lost on the way are sent again, under any other events; entries that a disk lost are not."""
 
 from __future__ import annotations
 

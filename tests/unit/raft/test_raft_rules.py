@@ -1,7 +1,7 @@
 """Each rule that keeps PySyncObj safe: a scenario in which it matters, and the same with the rule switched off.
 
 A scenario that passes without its rule proves nothing, so each runs twice: it must hold, and it must fail once the code
-that keeps the rule is replaced by what would stand there without it.
+that keeps the rule is replaced by code without it.
 """
 
 from __future__ import annotations

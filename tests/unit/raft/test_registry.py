@@ -63,7 +63,7 @@ def test_an_addition_that_was_cut_off_adds_nobody_and_is_cleared_away() -> None:
     assert next_log.members.tidy() is not None
     assert next_log.roster.registry == Registry(members(4))
     assert next_log.members.tidy() is None
-    # With or without that it can be announced, where it is to be now.
+    # In both cases it can be announced, at its present address.
     next_log.members.add_learner(Member("n5", "host:55"))
     assert next_log.roster.learners == (Member("n5", "host:55"),)
 
@@ -160,7 +160,7 @@ def test_a_data_directory_is_bound_to_an_id_once() -> None:
 
 
 def test_who_is_in_the_log_is_known_before_that_is_applied() -> None:
-    """Else three of four, one of them new, could not go on where the leader that added it dies."""
+    """Else three of four, one of them new, could not go on if the leader that added it dies."""
     group, log = led()
     log.members.add_learner(N5)
     group.settle()

@@ -42,7 +42,7 @@ def key(number: int, ts: int = 1) -> bytes:
 
 
 def apply(engine: Engine, index: int, *items: Item, **more: bytes) -> None:
-    """Apply as the log does: the items, and the record of where this replica stands."""
+    """Apply as the log does: the items, and the record of this replica's position."""
     with engine.write() as txn:
         txn.put_many(Space.DATA, sorted(items))
         txn.put(Space.META, OF.applied[0], AppliedState(index=index, term=1, last_ts=at(index), **more).encode())  # type: ignore[arg-type]

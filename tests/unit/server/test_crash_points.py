@@ -93,7 +93,7 @@ AFTER: Final = {
     "_create > unlink": Fault.KILL,
     "FolderFiles.create > unlink": Fault.FULL,
 }
-"""Passed only where this struck before."""
+"""Passed only if this struck before."""
 
 JOINING: Final = replace(IDENTITY, cluster_id="")
 APPENDS: Final = 14

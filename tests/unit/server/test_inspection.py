@@ -255,7 +255,7 @@ def test_damage_beside_the_data_is_found(replica: Replica, space: Space, kind: p
 def test_a_key_that_stands_out_of_order_is_found_and_the_end_is_reached(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An engine's tree can hold that only where its page was damaged after it was looked at."""
+    """An engine's tree can hold that only if its page was damaged after it was looked at."""
     whole = items(replica)
     wrong = [*whole[:3], (kv_key("zzz", b"")[:-1] + bytes(13), whole[3][1]), *whole[4:]]
     keys, values = [key for key, _ in wrong], [value for _, value in wrong]

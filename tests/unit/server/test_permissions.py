@@ -1,4 +1,4 @@
-"""The table of permissions: a row for each method, and where each finds its resources."""
+"""The table of permissions: a row for each method, and the place in which each finds its resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies that their callers do not take: over a real port they are bounded, whatever the request."""
+"""Replies that their callers do not take: over a real port they are bounded, for any request."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_the_tables_name_what_there_is_and_all_of_it() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_no_request_becomes_more_objects_than_the_loop_can_bear(name: str) -> None:
-    """The items alone are bounded: so many messages at most, however a request is filled."""
+    """The items alone are bounded: a bounded number of messages, however a request is filled."""
     bytes_max = BYTES_MAX.get(name, SMALL_BYTES_MAX)
     assert items_max(METHODS[name].input_type, bytes_max) <= OBJECTS_MAX
     assert bounds_of(METHODS[name]).fields_max <= FIELDS_MAX

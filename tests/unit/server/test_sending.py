@@ -1,4 +1,4 @@
-"""Streams with replies that are not taken: over a real port they give their places up where others find none."""
+"""Streams with replies that are not taken: over a real port they give their places up if others find none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that moved tells its cluster where it is, and not for ever where another one tells otherwise."""
+"""A node that moved tells its cluster its address, and not for ever if another one tells otherwise."""
 
 from __future__ import annotations
 

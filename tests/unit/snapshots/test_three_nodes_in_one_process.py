@@ -1,4 +1,5 @@
-"""Whole nodes: a member that was cut off is brought up by a snapshot while the others serve, whatever happens then."""
+"""Whole nodes: a member that was cut off is brought up by a snapshot while the others serve, under any events
+meanwhile."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_killed_at_a_transaction_of_its_installation_it_comes_back(transaction: 
             follower.engine.crash_at, follower.engine.is_durable = transaction, is_durable
             async with cluster.being_written():
                 cluster.cut.clear()
-                # The last number is behind the end where the first snapshot that was made was a small one.
+                # The last number is behind the end if the first snapshot that was made was a small one.
                 await until(lambda: follower.storage.crashed.is_set() or is_brought_up(follower))
                 assert transaction > 4 or follower.storage.crashed.is_set()
                 if follower.storage.crashed.is_set():

@@ -1,7 +1,7 @@
 """The anomalies by their names, one story each: the required and the permitted outcomes under either isolation.
 
 Names as in Adya's *Weak Consistency* (1999: G0 to G2) and in Berenson et al., *A Critique of ANSI SQL Isolation Levels*
-(1995). ``both`` runs a story under each isolation; the others say in their names what sets the two apart.
+(1995). ``both`` runs a story under each isolation; the others name in their titles the difference between the two.
 """
 
 from __future__ import annotations
