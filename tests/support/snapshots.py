@@ -208,7 +208,7 @@ class CrashingLog(LogFiles):
 
 
 class FakeDriver:
-    """Driver that are either paused or not."""
+    """A driver that is either paused or not."""
 
     def __init__(self) -> None:
         self.is_paused = False

@@ -1,4 +1,4 @@
-"""Conditions of the simulated cluster: each asks one node after the other for the changes, for a while at a time.
+"""Watchers of the simulated cluster: each asks one node after the other for the changes, for a while at a time.
 
 A watcher keeps a node's changes up to the resolved mark, and goes on from there at any other node. So in the end it
 must have the committed changes: in order, without gaps, through changes of leader, crashes and snapshots.
