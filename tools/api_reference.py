@@ -1,7 +1,7 @@
 """Write the reference of the public API from the comments of its ``.proto`` files: a page for each file, and an index.
 
-Run by tools/generate_stubs.sh: ``api_reference.py DESCRIPTOR_SET FOLDER``, where the set comes from protoc with its
-source info. What has no comment gets an empty cell, which a test finds (tests/unit/test_api_reference.py).
+Run by tools/generate_stubs.sh: ``api_reference.py DESCRIPTOR_SET FOLDER``; the set comes from protoc with its source
+info. A part without a comment gets an empty cell, which a test finds (tests/unit/test_api_reference.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PACKAGE = "cortado.v1"
 TITLE = "# The API, `cortado.v1`"
 GENERATED = "<!-- Generated from {source} by tools/api_reference.py (make proto): change it there. -->"
 
-# Numbers of fields in descriptor.proto, of which the paths of comments consist.
+# Numbers of fields in descriptor.proto, which make up the paths of comments.
 MESSAGE, ENUM, SERVICE, SYNTAX = 4, 5, 6, 12
 FIELD, NESTED, NESTED_ENUM, VALUE, METHOD = 2, 3, 4, 2, 2
 
@@ -30,7 +30,7 @@ REPEATED = 3
 
 
 class Comments:
-    """What a file says of each of its parts."""
+    """The comments on each part of a file."""
 
     def __init__(self, file: FileDescriptorProto) -> None:
         self._of = {
@@ -38,7 +38,7 @@ class Comments:
         }
 
     def __call__(self, *path: int) -> str:
-        """Paragraphs of one line each, between empty lines; empty where nothing is said."""
+        """Return paragraphs of one line each, between empty lines; empty if there is no comment."""
         lines = [line.strip() for line in self._of.get(path, "").strip().splitlines()]
         paragraphs = re.split(r"\n{2,}", "\n".join(lines))
         return "\n\n".join(" ".join(each.split("\n")) for each in paragraphs).strip()
@@ -53,7 +53,7 @@ class Reference:
         self._homes |= {f".{PACKAGE}.{name}": _page(file) for file in files for name, _, _ in _enums(file)}
 
     def pages(self) -> Iterator[tuple[str, str]]:
-        """File names and texts."""
+        """Yield file names and texts."""
         yield "README.md", self._index()
         for file in self._files:
             yield _page(file), "\n".join(self._lines(file)).rstrip() + "\n"
@@ -120,7 +120,7 @@ class Reference:
             yield f"| `{field.name}` = {field.number} | {shown} | {_cell(comments(*path, FIELD, at))} |"
 
     def _shown(self, field: Any, message: Any, file: FileDescriptorProto) -> str:
-        """A field's type."""
+        """Return a field's type."""
         for nested in message.nested_type:
             if nested.options.map_entry and field.type_name.endswith(f".{message.name}.{nested.name}"):
                 key, value = (KINDS[each.type] for each in nested.field)
@@ -135,7 +135,7 @@ class Reference:
         return shown
 
     def _role(self, name: str, file: FileDescriptorProto) -> str:
-        """Of a message that is what one call takes or gives: which."""
+        """Return the links to the calls that take or give a message."""
         roles = []
         for service in file.service:
             for method in service.method:
@@ -151,7 +151,7 @@ class Reference:
 
 
 def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, tuple[int, ...], Any]]:
-    """Names, paths of comments, and the messages; those within others after them."""
+    """Yield names, paths of comments, and the messages; those within others after them."""
 
     def below(name: str, path: tuple[int, ...], message: Any) -> Iterator[tuple[str, tuple[int, ...], Any]]:
         yield name, path, message
@@ -177,7 +177,7 @@ def _page(file: FileDescriptorProto) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """As renderers make it of a heading."""
+    """Return the anchor that renderers make of a heading."""
     return heading.lower().replace(".", "").replace(" ", "-")
 
 

@@ -1,7 +1,7 @@
 """Writes the commands' own help into docs/cli.md, so that page and help are one text.
 
-A section ``### `cortado ...` `` begins with what the help says: the description, a table of arguments and options, and
-the examples. What stands behind the examples is the page's own and stays, as do comments before them.
+A section ``### `cortado ...` `` begins with the help: the description, a table of arguments and options, and the
+examples. The text behind the examples is the page's own and stays, as do comments before them.
 
     .venv/bin/python tools/cli_page.py
 """
@@ -29,7 +29,7 @@ _FLAGS: Final = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
 
 
 def updated(page: str) -> str:
-    """The page with every section's beginning as the help has it."""
+    """Return the page with every section's beginning as the help has it."""
     root = build()
     ctx = click.Context(root)
 

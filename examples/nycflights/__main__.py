@@ -30,7 +30,8 @@ and in another terminal
 
 
 def tell(console: Console, count: int) -> None:
-    """The whole story, against ``count`` nodes and a folder of its own. Raises Difference where an answer is wrong."""
+    """Tell the whole story, against ``count`` nodes and a folder of its own. Raises Difference if an answer is
+    wrong."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cortado-story-") as scratch_name:
         scratch = Path(scratch_name)

@@ -31,7 +31,7 @@ READ_PARTITIONS_FAILOVER = 16
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What every chapter works with. ``failovers`` is there where a leader can be killed."""
+    """The objects that every chapter works with. ``failovers`` is there if a leader can be killed."""
 
     console: Console
     client: Client
@@ -45,7 +45,7 @@ class Stage:
         self.console.rule(f"[bold]{number}. {text}", align="left")
 
     def watch(self, share: float) -> None:
-        """Of the long work under way, ``share`` is done."""
+        """Note that ``share`` of the long work under way is done."""
         if self.failovers is not None:
             self.failovers.watch(share)
 

@@ -1,4 +1,4 @@
-"""The judge: pandas reads the CSV files by itself, and what Cortado returned must be the same."""
+"""The judge: pandas reads the CSV files by itself, and Cortado's answers must be the same."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ DELAY_TOLERANCE = 1e-9
 
 
 class Difference(Exception):
-    """What Cortado returned is not what the files say."""
+    """Cortado's answer differs from the files."""
 
 
 def expected_delays() -> pd.DataFrame:
-    """Mean arrival delay by airline name, by pandas alone."""
+    """Return the mean arrival delay by airline name, by pandas alone."""
     by_name = {table.name: table for table in TABLES}
     flights = read_with_pandas(by_name["flights"])
     airlines = read_with_pandas(by_name["airlines"])

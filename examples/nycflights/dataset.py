@@ -14,7 +14,7 @@ NULL_TEXT = "NA"
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """One table of the story: where its rows come from and how it is declared.
+    """One table of the story: the source of its rows, and its declaration.
 
     ``ddl`` is the CSV file's column types as Spark reads them; the schema proper is ``schemas/<name>.avsc``.
     """
@@ -96,7 +96,8 @@ def unpack(into: Path) -> None:
 
 
 def read_with_pandas(table: TableSource) -> pd.DataFrame:
-    """The table as pandas sees it, straight from the package's file: nothing of Cortado or Spark is in the way."""
+    """Return the table as pandas sees it, straight from the package's file: nothing of Cortado or Spark is in the
+    way."""
     packed = data_folder() / f"{table.csv}.zip"
     path = packed if packed.exists() else data_folder() / table.csv
     # Exact decimal to double conversion, as Java's: the default is off by one unit in the last place now and then.

@@ -1,4 +1,4 @@
-"""On several nodes the story kills the leader in the middle of Spark's work, and shows what came of it."""
+"""On several nodes the story kills the leader in the middle of Spark's work, and shows the outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Failovers:
         self._outcome: Failover | BaseException | None = None
 
     def watch(self, share: float) -> None:
-        """``share`` of the job is done, from 0 to 1."""
+        """Note that ``share`` of the job is done, from 0 to 1."""
         if self._killer is None and KILL_FROM <= share <= KILL_UNTIL:
             self._killer = threading.Thread(target=self._kill, args=(share,), daemon=True)
             self._killer.start()
@@ -52,7 +52,7 @@ class Failovers:
             self._outcome = error
 
     def show(self, work: str) -> None:
-        """Show what happened in the job that has just ended, and get ready for the next. Raises Difference."""
+        """Show the events of the job that has just ended, and get ready for the next. Raises Difference."""
         if self._killer is None:
             raise Difference(f"{work} was over before the leader could be killed between a quarter and three quarters")
         self._killer.join()

@@ -18,7 +18,7 @@ ROWS_PER_TASK = 20_000
 
 
 def read_csv(spark: SparkSession, folder: Path, table: TableSource) -> DataFrame:
-    """The CSV file as Spark reads it, in tasks of about ROWS_PER_TASK rows."""
+    """Return the CSV file as Spark reads it, in tasks of about ROWS_PER_TASK rows."""
     frame = spark.read.csv(
         str(folder / table.csv),
         schema=table.ddl,
@@ -96,7 +96,7 @@ def following(spark: SparkSession, group: str, show: Callable[[float], None]) ->
 
 
 def _share_done(spark: SparkSession, group: str) -> float:
-    """Spark tells tasks, not rows."""
+    """Return the share of tasks that are done: Spark tells tasks, not rows."""
     tracker = spark.sparkContext.statusTracker()
     tasks = done = 0
     for job_id in tracker.getJobIdsForGroup(group):

@@ -1,4 +1,4 @@
-"""Cortado nodes as processes of their own, one or several, which are stopped whatever happens."""
+"""Cortado nodes as processes of their own, one or several, which are stopped in any case."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _PR_SET_PDEATHSIG: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads, and in which term."""
+    """The leader, and its term."""
 
     node_id: str
     term: int
 
 
 class Node:
-    """One ``cortado server`` with default settings. ``address`` is where it serves, once it has been started, and
-    ``peer_address`` where the other nodes reach it."""
+    """One ``cortado server`` with default settings. ``address`` is its address for clients, once it has been started,
+    and ``peer_address`` the one for other nodes."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Node:
         return self._process is not None
 
     def kill(self) -> None:
-        """SIGKILL: it has no time to say goodbye."""
+        """Kill with SIGKILL: it has no time to say goodbye."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -114,7 +114,7 @@ class Nodes:
         return ",".join(node.address for node in self.nodes)
 
     def form(self) -> None:
-        """The first node begins a cluster; each other one is announced, started, and given a vote."""
+        """Begin a cluster at the first node; announce and start each other one, and give it a vote."""
         first, *others = self.nodes
         first.start()
         with Client(first.address) as client:
@@ -124,7 +124,7 @@ class Nodes:
                 _promote(client, node.node_id)
 
     def kill_leader(self) -> tuple[Leadership, Leadership, float]:
-        """SIGKILL the leader. Returns who led, who leads now, and the seconds between."""
+        """Kill the leader with SIGKILL. Returns the old leader, the new one, and the seconds between."""
         before = self.leadership()
         node = next(each for each in self.nodes if each.node_id == before.node_id)
         node.kill()
@@ -134,13 +134,14 @@ class Nodes:
         return before, after, time.monotonic() - killed
 
     def start_all(self) -> None:
-        """Start what was killed. To be called in a thread that goes on: a node ends with the thread that started it."""
+        """Start the stopped nodes. To be called in a thread that goes on: a node ends with the thread that started
+        it."""
         for node in self.nodes:
             if not node.is_running:
                 node.start()
 
     def leadership(self, besides: str = "") -> Leadership:
-        """Who leads now, by the word of the leader itself, as soon as there is one."""
+        """Return the present leader, by its own word, as soon as there is one."""
         deadline = time.monotonic() + ELECTION_SECONDS_MAX
         while time.monotonic() < deadline:
             for node in self.nodes:
@@ -150,7 +151,7 @@ class Nodes:
         raise SystemExit(f"No node led within {ELECTION_SECONDS_MAX:.0f} seconds.")
 
     def wait_for_all(self) -> None:
-        """Returns when every node has applied what the leader had when asked."""
+        """Return when every node has applied the leader's log as of the call."""
         leader = self.leadership()
         with Client(next(node.address for node in self.nodes if node.node_id == leader.node_id)) as client:
             goal = client.status().applied_index
@@ -165,7 +166,7 @@ class Nodes:
 
 @contextmanager
 def running_nodes(folder: Path, count: int) -> Iterator[Nodes]:
-    """``count`` nodes on loopback, whose data and logs lie below ``folder``. Stopped on the way out."""
+    """Run ``count`` nodes on loopback, with data and logs below ``folder``. Stopped on the way out."""
     cluster = Nodes(folder, count)
     try:
         cluster.form()
@@ -197,7 +198,7 @@ def _leads(node: Node) -> Leadership | None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are free, below those that outgoing connections take: a node that comes back must find its own."""
+    """Return free ports, below those that outgoing connections take: a node that comes back must find its own."""
     found: list[int] = []
     while len(found) < count:
         port = random.randrange(15_000, 32_000)
@@ -208,13 +209,13 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _die_with_parent() -> None:
-    # Linux only: the kernel ends the node even where this process is killed outright.
+    # Linux only: the kernel ends the node even if this process is killed outright.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Wait for the line that says where the node listens."""
+    """Wait for the line that names the node's address."""
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
     deadline = time.monotonic() + START_SECONDS_MAX

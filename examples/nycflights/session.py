@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def spark_session(scratch: Path, class_path: str = "") -> Iterator[SparkSession]:
-    """Two worker threads, no UI. ``scratch`` takes Spark's temporary files; ``class_path`` is what its JVM
-    knows besides Spark."""
+    """Yield a session with two worker threads and no UI. ``scratch`` takes Spark's temporary files; ``class_path``
+    holds the classes of its JVM besides Spark's."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # What goes wrong is raised. Ctrl-C in the middle of a call would be logged as well, with its traceback.
+    # Errors are raised. Ctrl-C in the middle of a call would be logged as well, with its traceback.
     logging.getLogger().setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master("local[2]").appName("cortado-nycflights")
     settings = {
@@ -48,10 +48,10 @@ def spark_session(scratch: Path, class_path: str = "") -> Iterator[SparkSession]
 
 
 def python_for_spark(scratch: Path) -> str:
-    """The path of this Python, for ``PYSPARK_PYTHON``.
+    """Return the path of this Python, for ``PYSPARK_PYTHON``.
 
-    Spark finds no Python data source (``DATA_SOURCE_NOT_FOUND``) where that path has a blank in it: then it is the
-    path of a link to its folder, in ``scratch``.
+    Spark finds no Python data source (``DATA_SOURCE_NOT_FOUND``) if that path has a blank in it: then it is the path of
+    a link to its folder, in ``scratch``.
     """
     python = Path(sys.executable)
     if " " not in str(python):

@@ -37,7 +37,7 @@ class Driver:
         scratch.mkdir()
         self._log = folder / f"driver-{number}.log"
         command = [sys.executable, "-m", "examples.orders.driver", endpoint, str(folder / "checkpoint"), str(scratch)]
-        # It lives for seconds: what the second compiler would gain it costs first.
+        # It lives for seconds: the second compiler would cost more than it gains.
         environment = {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
         with self._log.open("wb") as log:
             # A group of its own: Java goes with it.
@@ -50,7 +50,7 @@ class Driver:
             raise SystemExit(f"The driver has ended:\n{self._log.read_text(errors='replace')[-3000:]}")
 
     def kill(self) -> None:
-        """SIGKILL, to Java as well: nobody has time to say goodbye."""
+        """Kill with SIGKILL, Java as well: no process has time to say goodbye."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -76,7 +76,7 @@ class Writer:
         threading.Thread(target=self._run, daemon=True).start()
 
     def check_running(self) -> None:
-        """Raises what has failed."""
+        """Raise the writer's error, if it failed."""
         if self._failure is not None:
             raise self._failure
 
@@ -101,7 +101,7 @@ class Writer:
 
 
 def tell(console: Console, hours: int) -> None:
-    """The whole story. Raises Difference where the sums do not agree."""
+    """Tell the whole story. Raises Difference if the sums do not agree."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cortado-orders-") as scratch_name:
         folder = Path(scratch_name)
@@ -137,7 +137,7 @@ def tell(console: Console, hours: int) -> None:
 
 
 def _wait(client: Client, workers: tuple[Driver, Writer], enough: Callable[[int], bool]) -> int:
-    """Until so many hours are summed up; all that there are agree each time that they are asked."""
+    """Wait until ``enough`` hours are summed up; return their number. All sums agree each time that they are asked."""
     deadline = time.monotonic() + PATIENCE_S
     while not enough(done := check_at_one_time(client)):
         for worker in workers:

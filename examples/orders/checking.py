@@ -16,13 +16,13 @@ _SUMS: Final = "count(*) as orders, sum(cents) as cents"
 
 
 def written_sums(client: Client) -> Sums:
-    """What the pipeline has written."""
+    """Return the sums that the pipeline has written."""
     rows = [row.value for row in client.table(REVENUE).scan()]
     return {(row["hour"], row["shop"]): (row["orders"], row["cents"]) for row in rows}
 
 
 def sums_of(client: Client, hours: int) -> Sums:
-    """What the orders of the first ``hours`` hours come to: the node works it out, hour by hour."""
+    """Return the sums of the orders of the first ``hours`` hours: the node works it out, hour by hour."""
     orders, found = client.table(ORDERS), Sums()
     for hour in (BEGAN + number * HOUR for number in range(hours)):
         for row in orders.aggregate(_SUMS, (hour,), (hour + HOUR,), group_by="shop"):
@@ -31,7 +31,7 @@ def sums_of(client: Client, hours: int) -> Sums:
 
 
 def check_hours(written: Sums, expected: Sums) -> int:
-    """How many hours are written, the first ones, with all of their shops. Raises Difference."""
+    """Return how many hours are written, the first ones, with all of their shops. Raises Difference."""
     hours = sorted({hour for hour, _ in written})
     if hours != [BEGAN + number * HOUR for number in range(len(hours))]:
         raise Difference(f"hours are missing among {', '.join(str(hour) for hour in hours)}")

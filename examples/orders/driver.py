@@ -1,7 +1,7 @@
 """The Spark driver, in a process of its own: ``python -m examples.orders.driver ENDPOINT CHECKPOINT SCRATCH``.
 
-It runs until it is killed. What it knows lies in the checkpoint, and in the table that it writes: the number of each
-batch is stored in the same commit as its rows, so a batch that was committed is not written again.
+It runs until it is killed. Its state lies in the checkpoint, and in the table that it writes: the number of each batch
+is stored in the same commit as its rows, so a batch that was committed is not written again.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ CHANGES_A_BATCH = 10 * ORDERS_AN_HOUR
 
 
 def orders(spark: SparkSession, endpoint: str) -> DataFrame:
-    """The orders, from the first one on, as they come."""
+    """Return the orders, from the first one on, as they come."""
     reader = spark.readStream.format("cortado").option("endpoint", endpoint).option("table", ORDERS)
     reader = reader.option("startingAt", "earliest").option("maxRowsPerTrigger", CHANGES_A_BATCH)
     return reader.option("partitions", 1).load().where("_op = 'put'")
 
 
 def revenue(placed: DataFrame) -> DataFrame:
-    """What each hour brought to each shop: a row for each, once an order of a later hour has come."""
+    """Return the revenue of each shop by hours: a row for each, once an order of a later hour has come."""
     hours = placed.withWatermark("placed_at", "0 seconds").groupBy(sql.window("placed_at", "1 hour"), "shop")
     sums = hours.agg(sql.count(sql.lit(1)).alias("orders"), sql.sum("cents").alias("cents"))
     return sums.select(sql.col("window.start").alias("hour"), "shop", "orders", "cents")
 
 
 def start(spark: SparkSession, endpoint: str, checkpoint: Path) -> StreamingQuery:
-    """The pipeline, where the one before has stopped."""
+    """Start the pipeline at the place at which the one before has stopped."""
     writer = (
         revenue(orders(spark, endpoint)).writeStream.format("cortado").option("checkpointLocation", str(checkpoint))
     )

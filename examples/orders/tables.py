@@ -41,7 +41,7 @@ _REVENUE: Final = {
 
 
 def create_tables(client: Client) -> None:
-    """Orders by the time at which they were placed; sums by hour and shop."""
+    """Create the tables: orders by the time at which they were placed; sums by hour and shop."""
     client.create_database(DATABASE)
     client.schemas.register(ORDERS, _ORDER)
     client.create_table(ORDERS, key=["placed_at", "number"])
@@ -50,7 +50,7 @@ def create_tables(client: Client) -> None:
 
 
 def orders_of(hour: int) -> Iterator[dict[str, Any]]:
-    """The orders of an hour since the beginning: the same in every run."""
+    """Yield the orders of an hour since the beginning: the same in every run."""
     for place in range(ORDERS_AN_HOUR):
         number = hour * ORDERS_AN_HOUR + place
         yield {

@@ -106,7 +106,7 @@ def test_keys_are_judged_one_by_one() -> None:
     assert [key for key, _ in unexplained(history)] == [b"a"]
 
 
-# --- what clients were told, against what is there in the end --------------------------------------------------
+# --- answers to clients, against the state in the end ----------------------------------------------------------
 
 
 def at(number: int) -> Timestamp:
@@ -224,7 +224,7 @@ def test_a_stale_get_is_found_from_true_time_alone() -> None:
 
 
 def txn(name: str, *steps: str, serializable: bool = False, outcome: str = "committed") -> Transaction:
-    """Steps such as ``x=12`` (read tokens 1 and 2 of list x) and ``x+3`` (append 3 to it)."""
+    """Return a transaction of steps such as ``x=12`` (read tokens 1 and 2 of list x) and ``x+3`` (append 3 to it)."""
     done = Transaction(name, serializable, outcome)  # type: ignore[arg-type]
     for step in steps:
         key, tokens = step[:1].encode(), tuple(bytes([token]) for token in step[2:].encode())

@@ -1,5 +1,5 @@
-"""Damage of the log files that no majority survives: each replica says that its log can't be trusted, nobody leads, and
-nobody is told anything new. (One damaged replica at a time is a fault that all seeds may have.)"""
+"""Damage of the log files that no majority survives: each replica says that its log can't be trusted, no node leads,
+and no client gets a new answer. (One damaged replica at a time is a fault that all seeds may have.)"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def quiet() -> Iterator[None]:
 
 
 def damaged_cluster(seed: int, damaged: int) -> Run:
-    """Three voters under load; then power is lost everywhere, and ``damaged`` of their logs come back damaged."""
+    """Run three voters under load; then power is lost everywhere, and ``damaged`` of their logs come back damaged."""
     run = Run(seed, Plan(nodes=3, clients=4), lambda _cluster, nemesis: nemesis.enabled.clear())
     cluster = run.cluster
     assert run._grow()
@@ -53,7 +53,7 @@ def test_where_no_majority_can_trust_its_log_nothing_is_returned_and_the_loss_is
     assert cluster.counts["processes ended by a damaged log"] >= damaged
     assert cluster.leader() is None and not cluster.violations
     assert not [each for each in run.history.writes if each.outcome == "acknowledged" and each.end_ms > began_ms]
-    # What is past stands, and who has it whole may tell it.
+    # The past stands, and a node that has it whole may serve it.
     told = [each for each in run.history.reads if each.end_ms > began_ms]
     assert {(each.kind, each.node) for each in told} <= {("at", "n3"), ("stale", "n3")} and (damaged == 2 or not told)
     cluster.bury()

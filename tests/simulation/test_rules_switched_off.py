@@ -103,7 +103,7 @@ def quiet() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Rule:
-    """``faults`` show that it is off, to ``clients``, one every ``every_ms``: enough for a cluster to recover where it
+    """``faults`` show that it is off, to ``clients``, one every ``every_ms``: enough for a cluster to recover if it
     must.
 
     ``seed`` is one that is known to show it. The search begins there and goes on through all, so a change of the
@@ -123,11 +123,12 @@ class Rule:
     large: bool = False
     ahead_from: int = 100
     recent_entries_max: int | None = None
-    """Of which changes are kept in memory; None: as many as the seed says."""
+    """How many changes are kept in memory; None: as many as the seed says."""
 
 
 def run_with(rule: Rule, seed: int) -> list[str]:
-    """What a seed finds where only the rule's faults occur, and what it guards against has room to happen."""
+    """Return the findings of a seed with only the rule's faults, and with room for the failure that the rule guards
+    against."""
 
     def prepare(cluster: Cluster, nemesis: Nemesis) -> None:
         nemesis.enabled = list(rule.faults)
@@ -160,7 +161,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
 
 
 def first_failing(rule: Rule) -> tuple[int, str] | None:
-    """The first seed that shows it, and what it found. A process that stopped, say, shows nothing."""
+    """Return the first seed that shows it, and its findings. A process that stopped, say, shows nothing."""
     for seed in (*range(rule.seed, SEEDS_MAX), *range(rule.seed)):
         for violation in run_with(rule, seed):
             if any(words in violation for words in SHOWS):
@@ -353,13 +354,13 @@ def forget_how_far_the_newest_changes_reach(patch: pytest.MonkeyPatch) -> None:
 
 
 def read_without_checksums(patch: pytest.MonkeyPatch) -> None:
-    """A frame of the log files is what is found where its head says that it stands."""
+    """Take the bytes at the place that a frame's head names as the frame of the log files."""
 
     class Whatever:
         def __eq__(self, _other: object) -> bool:
             return True
 
-    # Frames are compared with what should stand there; who writes them calls another name.
+    # Frames are compared with the expected ones; writers call another name.
     patch.setattr(frames, "encode_frame", lambda segment, offset, body: Whatever())
 
 
@@ -400,7 +401,7 @@ OLD_LEADERS: Final = ("leader cut off", "partition")
 def of_transactions(
     switch_off: Switch, *faults: str, recent_entries_max: int | None = None, ahead_from: int = 100, seed: int = 0
 ) -> Rule:
-    """Where clients do little else."""
+    """Return a rule for runs in which clients do little else."""
     return Rule(
         switch_off,
         faults or ("crash of the leader",),
@@ -414,12 +415,12 @@ def of_transactions(
 
 
 def of_large(switch_off: Switch, *faults: str, seed: int = 0) -> Rule:
-    """Where clients do little else."""
+    """Return a rule for runs in which clients do little else."""
     return Rule(switch_off, faults or ("crash of the leader",), 2_000.0, seed=seed, clients=1, large=True)
 
 
 def fill_the_members_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader looks at its own disk alone."""
+    """Make a leader look at its own disk alone."""
     monkeypatch.setattr(MembersRoom, "of_majority", lambda _room, *, frees: (math.inf, []))
 
 

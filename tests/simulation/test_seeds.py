@@ -1,6 +1,6 @@
 """Many clusters, each grown, hurt and judged from one seed. ``make sim`` runs more, and replays one.
 
-``make test`` runs the first hundred, CI four hundred (``SIM_SEEDS=400``). The seeds count what they did. A fault or a
+``make test`` runs the first hundred, CI four hundred (``SIM_SEEDS=400``). The seeds count their events. A fault or a
 rare path that never occurred in CI's was not tested, and fails here; a hundred seeds do not reach all of them.
 """
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """Every seed, run by as many processes as there are cores."""
+    """Run every seed, by as many processes as there are cores."""
     chunks = [list(range(start, min(start + CHUNK, SEEDS))) for start in range(0, SEEDS, CHUNK)]
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         return list(chain.from_iterable(pool.map(run_chunk, chunks)))
@@ -66,7 +66,7 @@ def test_a_broken_invariant_is_a_violation_whoever_catches_it(monkeypatch: pytes
     """Here a call does: it fails, and its node and its client go on."""
 
     async def forget(_replica: Replica, _ceiling: Timestamp) -> None:
-        """The ceiling is not raised."""
+        """Leave the ceiling as it is."""
 
     monkeypatch.setattr(Replica, "_raise_ceiling", forget)
     assert "it does not hold that the ceiling covers what is read ahead of the log" in simulate(3).violations

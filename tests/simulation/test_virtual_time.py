@@ -1,4 +1,4 @@
-"""The loop, the disk and the network of the simulation behave as what they stand for."""
+"""The loop, the disk and the network of the simulation behave as the real ones."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class FakeLog:
 
 
 def idle_node() -> SimpleNamespace:
-    """Nothing is in flight there."""
+    """Return a node with nothing in flight."""
     pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
     replica = SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline))
     return SimpleNamespace(meta=replica, limits=NodeLimits())
@@ -44,7 +44,7 @@ class FakeLife:
 
 
 class Scene:
-    """A cluster of fakes, whose disks and words a test sets."""
+    """A cluster of fakes, with disks and words that a test sets."""
 
     def __init__(self, *node_ids: str) -> None:
         self.cluster = Cluster("scene")

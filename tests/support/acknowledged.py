@@ -1,7 +1,8 @@
-"""What a server has acknowledged, as the list of changes that a dumb twin needs to answer every read of it.
+"""The changes that a server has acknowledged: the list that a dumb twin needs to answer every read of that server.
 
-A part of the twin is a :class:`History`: of a namespace of pairs, or of a table. :func:`fill` writes the same keys and
-values for the same seed; only the timestamps differ between runs. The times in ``marks`` lie between the writes.
+A part of the twin is a :class:`History`: the history of a namespace of pairs, or of a table. :func:`fill` writes the
+same keys and values for the same seed; only the timestamps differ between runs. The times in ``marks`` lie between the
+writes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ GROUPS = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[K, V]):
-    """``value`` is None for a deletion; its ``ts`` is then one between the deletion and the next write."""
+    """``value`` is None for a delete; its ``ts`` is then one between the deletion and the next write."""
 
     ts: Timestamp
     key: K
@@ -57,11 +58,11 @@ class History(Generic[K, V]):
         self.changes.append(Change(ts, key, None))
 
     def keys(self) -> list[K]:
-        """Of all that was ever written, in order."""
+        """Return all keys that were ever written, in order."""
         return sorted({change.key for change in self.changes})
 
     def at(self, ts: Timestamp | None) -> dict[K, tuple[V, str]]:
-        """The value and the etag of each live key, as of ``ts`` or, for None, now."""
+        """Return the value and the etag of each live key, as of ``ts`` or, for None, now."""
         state: dict[K, tuple[V, str]] = {}
         for change in self.changes:
             if ts is not None and change.ts > ts:
@@ -88,7 +89,8 @@ def key_of(table: str, row: Row) -> tuple[Any, ...]:
 
 
 def fill(client: Client, seed: int) -> Acknowledged:
-    """Some 50 pairs and 30 rows a table, a large one among them; then changes and deletions, with a mark after each."""
+    """Write some 50 pairs and 30 rows a table, a large one among them; then change and delete some, with a mark after
+    each."""
     draw, acknowledged = random.Random(seed), Acknowledged()
     for table, key in TABLES.items():
         client.create_database(table.partition(".")[0])

@@ -17,7 +17,8 @@ def aggregate_by_hand(
     group_by: Sequence[str],
     scales: dict[str, int],
 ) -> dict[tuple[Any, ...], list[Any]]:
-    """The finished aggregates of each group. ``scales`` has the digits behind the point of fields that are decimals."""
+    """Return the finished aggregates of each group. ``scales`` has the digits behind the point of fields that are
+    decimals."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for document in documents:
         key = tuple(plain(value_at(document, path)) for path in group_by)
@@ -55,28 +56,28 @@ def _decimal(exact: Fraction, scale: int) -> Decimal:
 
 
 def value_at(document: Any, path: str) -> Any:
-    """None where a record on the way is null."""
+    """Return the value at a path, or None if a record on the way is null."""
     for name in path.split("."):
         document = None if document is None else document[name]
     return document
 
 
 def plain(value: Any) -> Any:
-    """One NaN, one zero."""
+    """Return the value with one NaN and one zero."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value
 
 
 def order(value: Any) -> Any:
-    """NaN is above all, and text is in the order of its bytes."""
+    """Return a sort key: NaN is above all, and text is in the order of its bytes."""
     if isinstance(value, float):
         return math.isnan(value), 0.0 if math.isnan(value) else value
     return value.encode() if isinstance(value, str) else value
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Equal, of one type, and sums of doubles as near as their order allows."""
+    """Return whether two values are equal, of one type, and sums of doubles as near as their order allows."""
     if isinstance(ours, float) and isinstance(theirs, float):
         if math.isnan(ours) or math.isnan(theirs):
             return math.isnan(ours) and math.isnan(theirs)

@@ -39,7 +39,8 @@ TEXTS = ["", "a", "carrier", "äöü", "日本語", "a" * 70, "𝄞 clef", "0123
 
 
 class SchemaMaker:
-    """Makes schema declarations. ``exotic`` adds what fastavro lacks: durations, nanoseconds, UUIDs in a fixed."""
+    """Makes schema declarations. ``exotic`` adds types that fastavro lacks: durations, nanoseconds, UUIDs in a
+    fixed."""
 
     def __init__(self, rng: random.Random, *, exotic: bool = True, recursive: bool = True) -> None:
         self.rng = rng
@@ -123,7 +124,7 @@ def parse_text(declaration: Any) -> str:
 
 
 class ValueMaker:
-    """Makes values of a type. ``plain`` leaves out what only Cortado's documents have: branches by name."""
+    """Makes values of a type. ``plain`` leaves out forms of Cortado's documents alone: branches by name."""
 
     def __init__(self, rng: random.Random, *, plain: bool = False) -> None:
         self.rng = rng
@@ -162,7 +163,7 @@ class ValueMaker:
         value = self.value(branch, depth)
         if self.plain:
             return value
-        # Named, so that the value is of this branch even where another would take it too.
+        # Named, so that the value is of this branch even if another would take it too.
         return Branch(branch_name(branch), value) if number in ambiguous_branches(union) or len(choices) > 2 else value
 
     def primitive(self, kind: Kind) -> Any:
@@ -217,7 +218,7 @@ class ValueMaker:
 
 
 def damaged(rng: random.Random, body: bytes) -> bytes:
-    """The body with a few bytes changed, cut off, put in or doubled."""
+    """Return the body with a few bytes changed, cut off, put in or doubled."""
     out = bytearray(body)
     for _ in range(rng.randint(1, 3)):
         at = rng.randint(0, len(out))

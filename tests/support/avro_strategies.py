@@ -52,8 +52,8 @@ SYMBOLS = ("RED", "GREEN", "BLUE")
 
 @dataclass
 class Grammar:
-    """What declarations may use. ``declared`` names types that later ones may refer to, ``open`` records around;
-    ``complex_names``: some types are called record, array and so on."""
+    """The names and forms that declarations may use. ``declared`` names types that later ones may refer to, ``open``
+    records around; ``complex_names``: some types are called record, array and so on."""
 
     plain: tuple[str, ...] = PLAIN
     logical: bool = True
@@ -64,7 +64,7 @@ class Grammar:
     count: int = 0
 
     def name(self, prefix: str) -> str:
-        """Also those of the complex types: Avro reserves the names of its primitive types alone."""
+        """Draw a name, also of the complex types: Avro reserves the names of its primitive types alone."""
         self.count += 1
         place = (self.count - 1) // 2
         is_complex = self.complex_names and self.count % 2 and place < len(COMPLEX)
@@ -73,7 +73,7 @@ class Grammar:
 
 @st.composite
 def document_declarations(draw: st.DrawFn, **options: Any) -> dict[str, Any]:
-    """A record's declaration, as JSON."""
+    """Draw a record's declaration, as JSON."""
     return draw(_records(Grammar(**options), 3))
 
 
@@ -153,7 +153,7 @@ def _union(draw: st.DrawFn, grammar: Grammar, depth: int) -> list[Any]:
         if len(set(names)) == len(names):
             branches += more
         else:
-            grammar.declared = declared  # What is dropped declares nothing.
+            grammar.declared = declared  # A dropped declaration declares nothing.
     return branches
 
 
@@ -164,7 +164,7 @@ def json_branch_name(declaration: Any) -> str:
 
 
 def default_of(avro_type: Any) -> tuple[Any] | None:
-    """A default that suits a declaration, in a tuple; None for a name, whose type is not known here."""
+    """Return a default that suits a declaration, in a tuple, or None for a name: its type is not known here."""
     if isinstance(avro_type, list):
         return default_of(avro_type[0])
     if isinstance(avro_type, str):
@@ -193,7 +193,7 @@ def default_of(avro_type: Any) -> tuple[Any] | None:
 
 @st.composite
 def evolutions(draw: st.DrawFn, declaration: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """A later version of a declaration, by a few edits; some are compatible, some are not."""
+    """Draw a later version of a declaration, by a few edits; some are compatible, some are not."""
     evolved = copy.deepcopy(declaration)
     grammar = Grammar(**options, count=100)
     for _ in range(draw(st.integers(0, 3))):
@@ -204,7 +204,7 @@ def evolutions(draw: st.DrawFn, declaration: dict[str, Any], **options: Any) -> 
 
 
 def _places(declaration: Any) -> Any:
-    """Every JSON object in a declaration that is a type or a field."""
+    """Yield every JSON object in a declaration that is a type or a field."""
     if isinstance(declaration, list):
         for each in declaration:
             yield from _places(each)
@@ -233,7 +233,7 @@ def _edit(draw: st.DrawFn, grammar: Grammar, place: dict[str, Any]) -> None:
 
 
 def _widened(avro_type: Any) -> st.SearchStrategy[Any]:
-    """Types that read what ``avro_type`` wrote."""
+    """Draw types that read values of ``avro_type``."""
     if isinstance(avro_type, list):
         branches = [_PROMOTED.get(each, (each,))[-1] if isinstance(each, str) else each for each in avro_type]
         wider = [*avro_type, "long"] if "long" not in avro_type else avro_type
@@ -279,7 +279,7 @@ def _edit_record(draw: st.DrawFn, grammar: Grammar, record: dict[str, Any]) -> N
 
 
 def values_of(avro_type: AvroType, depth: int = 4) -> st.SearchStrategy[Any]:
-    """Values of a type as a reader gives them, so that one that is written and read again is equal."""
+    """Draw values of a type as a reader gives them, so that one that is written and read again is equal."""
     match avro_type:
         case Primitive(logical=logical) | Fixed(logical=logical) if logical is not None:
             return _logical_values(avro_type, logical.kind, logical.precision, logical.scale)
@@ -361,7 +361,7 @@ def _logical_values(avro_type: Primitive | Fixed, kind: LogicalKind, precision: 
 
 
 def unions_of(root: AvroType) -> list[Union]:
-    """Every union that can be reached from a type."""
+    """Return every union that can be reached from a type."""
     types = [root, *(field.type for record in records_of(root) for field in record.fields)]
     found = []
     while types:

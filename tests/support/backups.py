@@ -25,7 +25,7 @@ RANGES = (("6b", "6b306d"), ("6b306d", "6c"))
 
 
 def small_run(*names: bytes, wall_ms: int = 7, value: bytes = b"Ptea") -> Run:
-    """Pairs of one namespace, all at one timestamp."""
+    """Return pairs of one namespace, all at one timestamp."""
     keys = [kv_key("n", name) for name in sorted(names)]
     return Run(keys, [bytes(Timestamp(0, wall_ms, 0))] * len(keys), [value] * len(keys))
 
@@ -33,13 +33,13 @@ def small_run(*names: bytes, wall_ms: int = 7, value: bytes = b"Ptea") -> Run:
 def shape(
     backup_id: str = "aa", ts: str = "0.9.0", base: BaseBackup | None = None, *, roles_enabled: bool = False
 ) -> Shape:
-    """Of a backup of one state, or of what changed since ``base``."""
+    """Return the shape of a backup of one state, or of the changes since ``base``."""
     since = None if base is None else base.timestamp
     return Shape(CLUSTER, backup_id, ts, since, False, base, roles_enabled)
 
 
 def write_backup(directory: Path | Directory, of: Shape, runs: list[list[Run]]) -> Manifest:
-    """A whole backup: ``runs`` of each part."""
+    """Write a whole backup: ``runs`` of each part."""
     place = LocalDirectory(directory) if isinstance(directory, Path) else directory
     place.make()
     checkpoint = Checkpoint(of, tuple(RangeEntry(start, end, 1) for start, end in RANGES[: len(runs)]))

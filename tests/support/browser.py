@@ -59,29 +59,29 @@ class Browser:
         return self._ask("execute/sync", script=text, args=list(arguments))
 
     def press(self, *keys: str) -> None:
-        """Keys on the keyboard, one after the other, at what has the focus."""
+        """Press keys on the keyboard, one after the other, in the element that has the focus."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._ask("actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def look(self, *, width: int, height: int = 900, dark: bool = False) -> None:
-        """The window's size, and whether its user prefers dark pages."""
+        """Set the window's size, and whether its user prefers dark pages."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._devtools("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def picture(self, path: Path) -> None:
-        """All of the page, as a PNG file."""
+        """Store all of the page, as a PNG file."""
         found = self._devtools("Page.captureScreenshot", {"captureBeyondViewport": True})
         path.write_bytes(base64.b64decode(found["data"]))
 
     def hurry(self) -> None:
-        """On pages that are opened from here on, what is done again and again is done ten times a second."""
+        """Run repeated work ten times a second on pages that are opened from here on."""
         source = "{ const given = setInterval; window.setInterval = (work) => given(work, 100); }"
         self._devtools("Page.addScriptToEvaluateOnNewDocument", {"source": source})
 
     def problems(self) -> list[str]:
-        """What the browser's console has said since it was asked last: blocked loads, uncaught errors."""
+        """Return the messages of the browser's console since the last call: blocked loads, uncaught errors."""
         return [each["message"] for each in self._ask("se/log", type="browser")]
 
     def _devtools(self, command: str, parameters: dict[str, Any]) -> Any:
@@ -90,7 +90,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A new window with no history."""
+    """Yield a new window with no history."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="cortado-browser-") as folder:
         environment = {**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}

@@ -27,7 +27,7 @@ class Build:
 
     @property
     def path(self) -> str:
-        """What PYTHONPATH must be for this build to be imported. It stands before what is installed."""
+        """Return the PYTHONPATH from which this build is imported. It stands before installed packages."""
         return str(self.folder / "src")
 
     @property
@@ -37,10 +37,10 @@ class Build:
 
 
 def builds_in_a_row(folder: Path) -> tuple[Build, Build]:
-    """Two builds that must run together: the earlier one, and the one that follows it.
+    """Return two builds that must run together: the earlier one, and the one that follows it.
 
-    This one, and one that might come next: it reads what this one does not write yet. Or the one that ``FROM`` names,
-    and this one.
+    This one, and one that might come next, which reads formats that this one does not write yet. Or the one that
+    ``FROM`` names, and this one.
     """
     this, commit = Build(ROOT), os.environ.get(FROM)
     if commit:
@@ -59,7 +59,7 @@ def builds_in_a_row(folder: Path) -> tuple[Build, Build]:
 
 
 def build_of(commit: str, folder: Path) -> Build:
-    """The source of a commit."""
+    """Build the source of a commit."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / "source.tar"
     with archive.open("wb") as out:
@@ -70,7 +70,7 @@ def build_of(commit: str, folder: Path) -> Build:
 
 
 def changed_build(folder: Path, file: str, old: str, new: str) -> Build:
-    """This build with ``old`` in one file replaced by ``new``."""
+    """Return this build with ``old`` in one file replaced by ``new``."""
     for name in SOURCES:
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     text = (folder / file).read_text()

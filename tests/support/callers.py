@@ -1,4 +1,4 @@
-"""Clients that go on calling while a cluster is hurt, and write down what they were told.
+"""Clients that go on calling while a cluster is hurt, and record the answers.
 
 Three kinds run side by side, one for each promise::
 
@@ -37,7 +37,8 @@ ROW = {
 
 
 class Caller(threading.Thread):
-    """One thread. ``done`` counts the writes that were acknowledged; ``unknown`` says why nobody knows of others."""
+    """One thread. ``done`` counts the writes that were acknowledged; ``unknown`` says why the outcome of the others is
+    unknown."""
 
     def __init__(self, client: Client, number: int, name: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -62,7 +63,7 @@ class Caller(threading.Thread):
 
 
 class Registers(Caller):
-    """Random calls on a few keys, and what came of each."""
+    """Random calls on a few keys, with their outcomes."""
 
     def __init__(self, client: Client, number: int, name: str, stop: threading.Event) -> None:
         super().__init__(client, number, name, stop)
@@ -157,7 +158,7 @@ class Inserts(Caller):
 
 
 class Crowd:
-    """All of them, on one cluster; ``name`` is a database and the beginning of namespaces, used by nobody else."""
+    """All of them, on one cluster; ``name`` is a database and the prefix of namespaces, and no other caller uses it."""
 
     def __init__(self, client: Client, name: str, *, hasty: bool = True) -> None:
         self.name = name
@@ -181,7 +182,7 @@ class Crowd:
         return [unknown for caller in self.callers for unknown in caller.unknown]
 
     def wait_for_progress(self, writes: int = 30, timeout_s: float = 60.0) -> None:
-        """Until so many more writes were acknowledged. Raises AssertionError, also where a caller has failed."""
+        """Wait until ``writes`` more writes were acknowledged. Raises AssertionError, also if a caller has failed."""
         goal = self.done + writes
 
         def is_reached() -> bool:
@@ -200,7 +201,7 @@ class Crowd:
             caller.join()
 
     def check(self) -> None:
-        """What the callers were told is true. Raises AssertionError."""
+        """Check the answers that the callers got. Raises AssertionError."""
         assert [each.problem for each in self.callers if each.problem is not None] == []
         self._check_registers()
         self._check_tokens()
@@ -238,7 +239,7 @@ class Crowd:
 
 @contextmanager
 def calling(client: Client, name: str, *, hasty: bool = True) -> Iterator[Crowd]:
-    """Callers for the length of a ``with`` block, after which what they were told must be true."""
+    """Run callers for the length of a ``with`` block, then check the answers that they got."""
     crowd = Crowd(client, name, hasty=hasty)
     crowd.start()
     try:

@@ -1,7 +1,8 @@
-"""Callers in a process of their own, of whatever build PYTHONPATH names: ``ENDPOINTS NAME``.
+"""Callers in a process of their own, of the build that PYTHONPATH names: ``ENDPOINTS NAME``.
 
-Writes how many writes were acknowledged, a line for every line that it reads, after so many more; at the end of its
-input it stops, checks what its callers were told, and writes a line for each outcome that stayed unknown.
+Writes how many writes were acknowledged, a line for every line that it reads, after that number of further writes. At
+the end of its input it stops, checks the answers of its callers, and writes a line for each outcome that stayed
+unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from support.callers import calling
 
 def main(endpoints: str, name: str) -> None:
     with Client(endpoints) as client:
-        # Patient callers: whatever is restarted, each is to be told in the end.
+        # Patient callers: each call gets an answer in the end, whichever process is restarted.
         with calling(client, name, hasty=False) as crowd:
             for line in sys.stdin:
                 crowd.wait_for_progress(int(line))

@@ -35,7 +35,7 @@ FLIGHT = """
 
 
 class CatalogStore:
-    """All catalogues of it share one cache, as a node's do. What is written counts for ``asker``."""
+    """All catalogues of it share one cache, as a node's do. Writes count for ``asker``."""
 
     def __init__(self) -> None:
         self.store = DictStore()
@@ -46,16 +46,16 @@ class CatalogStore:
         return Catalog(self.store.snapshot(at), self.cache)
 
     def write(self, command: Callable[Concatenate[Catalog, P], Evaluation], *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The reply of a command that was not refused."""
+        """Run a command that must not be refused, and return its reply."""
         _, evaluation = self.store.write(lambda reader, _: command(self._of(reader), *args, **kwargs))
         return evaluation.reply
 
     def create_table(self, database: str, name: str, **declared: Any) -> Any:
-        """Replies TableCreated."""
+        """Create a table and return its TableCreated."""
         return self.write_at(create_table, database, name, **declared)
 
     def write_at(self, command: Callable[..., Evaluation], *args: Any, **kwargs: Any) -> Any:
-        """As :meth:`write`, of a command that is told when it is committed."""
+        """Run as :meth:`write` a command that is told when it is committed."""
         _, evaluation = self.store.write(lambda reader, ts: command(self._of(reader), *args, **kwargs, commit_ts=ts))
         return evaluation.reply
 
@@ -63,7 +63,7 @@ class CatalogStore:
         return Catalog(reader, self.cache, asker=self.asker)
 
     def apply(self, change: Callable[[Catalog], Mutations]) -> None:
-        """What a collector writes."""
+        """Apply a collector's writes."""
         mutations = change(self.catalog())
         self.store.apply(mutations, self.store.tick())
 

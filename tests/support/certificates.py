@@ -1,4 +1,4 @@
-"""Files of certificates for tests: an authority, and whom it signed."""
+"""Files of certificates for tests: an authority, and the certificates that it signed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAYS = 30
 
 
 class Certifier:
-    """Makes certificates in ``directory``, where ``ca.crt`` is the authority's."""
+    """Makes certificates in ``directory``; ``ca.crt`` there is the authority's."""
 
     def __init__(self, directory: Path, *, now: datetime = NOW) -> None:
         self.directory = directory
@@ -37,7 +37,7 @@ class Certifier:
     def node(
         self, node_id: str, *, under: str = "", hosts: tuple[str, ...] = ("127.0.0.1", "localhost"), now: datetime = NOW
     ) -> TlsFiles:
-        """Files of a node's certificate, named after the node, or ``under`` another name."""
+        """Return files of a node's certificate, named after the node, or ``under`` another name."""
         return self._write(under or node_id, make_node(self.authority, node_id, hosts, DAYS, now))
 
     def client(self, name: str, *, under: str = "") -> TlsFiles:

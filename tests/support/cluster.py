@@ -10,9 +10,9 @@
         cluster.start(before)
         cluster.wait_converged()
 
-The first node begins a cluster of one; each other is added as a member, started with ``--join``, and made a voter.
-Node ids are ``n1``, ``n2`` and so on. What is asked of one node alone goes there by a plain stub, since a client would
-follow the leader.
+The first node begins a cluster of one; each other is added as a member, started with ``--join``, and made a voter. Node
+ids are ``n1``, ``n2`` and so on. Questions to one node go there by a plain stub, since a client would follow the
+leader.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
 
 
 def cortado(*arguments: str) -> str:
-    """What a command wrote to its standard output. Raises AssertionError where it failed.
+    """Return a command's standard output. Raises AssertionError if it fails.
 
-    In this process, since starting Python takes longer than what most commands do. One that leaves a process behind is
+    In this process, since starting Python takes longer than most commands do. One that leaves a process behind is
     executed: see :func:`executed`."""
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         code = run(arguments)
@@ -52,7 +52,7 @@ def cortado(*arguments: str) -> str:
 
 
 def executed(*arguments: str, timeout_s: float = 60.0) -> str:
-    """As :func:`cortado`, by a process of its own."""
+    """Run as :func:`cortado` does, by a process of its own."""
     command = [sys.executable, "-m", "cortado.store.cli", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert ended.returncode == 0, f"cortado {' '.join(arguments)} ended with {ended.returncode}\n{ended.stderr}"
@@ -60,7 +60,7 @@ def executed(*arguments: str, timeout_s: float = 60.0) -> str:
 
 
 class Cluster:
-    """A cluster whose data lies below ``folder``. ``options`` go to every ``cortado server``.
+    """A cluster with its data below ``folder``. ``options`` go to every ``cortado server``.
 
     ``data_dirs`` puts the directories of some nodes elsewhere, ``under`` runs some nodes under another command.
     """
@@ -84,7 +84,7 @@ class Cluster:
             self._make(f"n{number}")
 
     def _make(self, name: str) -> None:
-        """A node that is not started yet; it joins the others, if there are any."""
+        """Make a node that is not started yet; it joins the others, if there are any."""
         join = ("--join", ",".join(each.peer_address for each in self.nodes.values())) if self.nodes else ()
         self.addresses[name] = f"127.0.0.1:{free_ports(2)[0]}"
         self.nodes[name] = ServerProcess(
@@ -104,7 +104,7 @@ class Cluster:
     # --- making it ---------------------------------------------------------------------------------------------
 
     def form(self) -> Cluster:
-        """Every node is started and a voter."""
+        """Start every node, and make it a voter."""
         first, *others = self.nodes
         self.nodes[first].start()
         for name in others:
@@ -142,10 +142,10 @@ class Cluster:
             return False
         return True
 
-    # --- what it says of itself --------------------------------------------------------------------------------
+    # --- status ------------------------------------------------------------------------------------------------
 
     def status(self, name: str, timeout_s: float = 2.0) -> cluster_pb2.StatusResponse | None:
-        """What one node says; None where it does not answer."""
+        """Return a node's status, or None if it does not answer."""
         if not self.nodes[name].is_running:
             return None
         address = self.addresses[name]
@@ -160,24 +160,25 @@ class Cluster:
             return None
 
     def _stub(self, address: str) -> Any:
-        """On one connection as long as the node answers: it is asked hundreds of times while a test waits."""
+        """Return a stub on one connection for as long as the node answers: it is asked hundreds of times while a test
+        waits."""
         if address not in self._channels:
             self._channels[address] = grpc.insecure_channel(address, options=_LOCAL_POOL)
         return cluster_pb2_grpc.ClusterStub(self._channels[address])
 
     def _hang_up(self, address: str) -> None:
-        """The next question makes a connection anew, at once: gRPC waits longer and longer with that by itself."""
+        """Close the connection. The next question connects anew, at once: gRPC by itself waits longer and longer."""
         channel = self._channels.pop(address, None)
         if channel is not None:
             channel.close()
 
     def statuses(self, besides: Sequence[str] = ()) -> dict[str, cluster_pb2.StatusResponse]:
-        """Of every node that answers, but for those ``besides``."""
+        """Return the status of every node that answers, except those in ``besides``."""
         asked = {name: self.status(name) for name in self.nodes if name not in besides}
         return {name: status for name, status in asked.items() if status is not None}
 
     def leader(self, besides: Sequence[str] = (), timeout_s: float = ELECTED_S) -> str:
-        """The node that leads in the newest term, as soon as there is one that is not among ``besides``."""
+        """Return the leader of the newest term, as soon as there is one that is not among ``besides``."""
         found: list[str] = []
 
         def is_elected() -> bool:
@@ -193,7 +194,7 @@ class Cluster:
         return found[0]
 
     def follower(self) -> str:
-        """A node that runs and does not lead."""
+        """Return a node that runs and does not lead."""
         leader = self.leader()
         return next(name for name, node in self.nodes.items() if name != leader and node.is_running)
 
@@ -201,7 +202,8 @@ class Cluster:
         return int(self.statuses()[self.leader()].header.term)
 
     def wait_converged(self, timeout_s: float = CONVERGED_S) -> None:
-        """Every node runs, follows one leader, and has applied what is in the leader's log now; load may go on."""
+        """Wait until every node runs, follows one leader, and has applied the leader's log as of now. Load may go
+        on."""
         goal: list[int] = []
 
         def is_converged() -> bool:
@@ -221,7 +223,7 @@ class Cluster:
             raise AssertionError(f"{late}\n{self.described()}") from None
 
     def described(self) -> str:
-        """Each node in a line, for a test that failed."""
+        """Return each node in a line, for a test that failed."""
         statuses = self.statuses()
         return "\n".join(
             f"{name}: {each.role} of {each.leader or 'nobody'} in term {each.header.term}, {each.state}, applied "
@@ -242,7 +244,7 @@ class Cluster:
             node.await_ready()
 
     def kill(self, *names: str) -> None:
-        """kill -9, of all at once where several are named."""
+        """Kill with kill -9, all at once if several are named."""
         for name in names:
             if self.nodes[name].is_running:
                 os.kill(self.nodes[name].pid, 9)
@@ -256,12 +258,12 @@ class Cluster:
         self.nodes[name].resume()
 
     def cut(self, name: str) -> None:
-        """Nothing goes between ``name`` and the other nodes any more; clients still reach all of them."""
+        """Stop all traffic between ``name`` and the other nodes; clients still reach all of them."""
         others = sorted(each for each in self.nodes if each != name)
         self._be_cut({name: others} | {other: [name] for other in others})
 
     def heal(self) -> None:
-        """Everything goes everywhere again."""
+        """Restore all traffic."""
         self._be_cut({name: [] for name in self.nodes})
 
     def _be_cut(self, from_whom: dict[str, list[str]]) -> None:
@@ -272,7 +274,7 @@ class Cluster:
         wait_until(lambda: all(self._cut_off_from(name) == from_whom[name] for name in asked), "nodes are cut off")
 
     def _cut_off_from(self, name: str) -> list[str]:
-        """As the node said last."""
+        """Return the nodes that it is cut off from, as it said last."""
         path = re.escape(str(self._faults_file(name)))
         said = re.findall(rf"cut off from (.*) by {path}", self.nodes[name].log_since_its_start)
         return said[-1].split(", ") if said and said[-1] != "nobody" else []
@@ -302,17 +304,17 @@ class Cluster:
             self._hang_up(address)
         self.kill(*self.nodes)
 
-    # --- what one replica holds --------------------------------------------------------------------------------
+    # --- one replica's data ------------------------------------------------------------------------------------
 
     def contents(self, name: str, namespace: str, at: common_pb2.Timestamp) -> dict[bytes, bytes]:
-        """A namespace as this replica has it at a timestamp that it has closed."""
+        """Return a namespace as this replica has it at a timestamp that it has closed."""
         request = kv_pb2.KvScanRequest(namespace=namespace, at=common_pb2.ReadAt(timestamp=at))
         with grpc.insecure_channel(self.addresses[name], options=_LOCAL_POOL) as channel:
             replies = kv_pb2_grpc.KeyValueStub(channel).Scan(request, timeout=30)
             return {pair.key: pair.value for reply in replies for pair in reply.pairs}
 
     def assert_same_contents(self, *namespaces: str) -> None:
-        """Every replica holds the same at the newest timestamp that all have applied."""
+        """Check that every replica holds the same at the newest timestamp that all have applied."""
         self.wait_converged()
         with grpc.insecure_channel(self.addresses[self.leader()], options=_LOCAL_POOL) as channel:
             clock = cluster_pb2_grpc.ClusterStub(channel).Clock(cluster_pb2.ClockRequest(), timeout=30)
@@ -322,13 +324,13 @@ class Cluster:
 
     @property
     def logs(self) -> str:
-        """What every node wrote so far."""
+        """Return the logs of all nodes so far."""
         return "\n".join(f"--- {name}\n{node.log}" for name, node in self.nodes.items())
 
 
 @contextmanager
 def running_cluster(folder: Path, *options: str, count: int = 3) -> Iterator[Cluster]:
-    """A cluster for the length of a ``with`` block, killed at its end."""
+    """Run a cluster for the length of a ``with`` block, and kill it at the end."""
     cluster = Cluster(folder, *options, count=count)
     try:
         yield cluster.form()

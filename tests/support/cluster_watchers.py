@@ -1,4 +1,4 @@
-"""Conditions of a cluster of real processes, each in a thread, who write down what they see.
+"""Watchers of a cluster of real processes, each in a thread, that record the changes they see.
 
 Two kinds: one watches one node by a plain stub, and when its stream ends begins there again, as soon as the node is
 back, from its last resolved mark; the other watches through the client, which does all of that by itself.
@@ -24,7 +24,7 @@ _AGAIN_S = 0.1
 
 
 def seen_of(packed: watch_pb2.KvPackedChanges) -> list[Seen]:
-    """The changes of a packed reply."""
+    """Return the changes of a packed reply."""
     deletes = set(packed.deletes)
     return [
         Seen(Timestamp.from_bytes(version), key, None if place in deletes else value)
@@ -40,7 +40,7 @@ def seen_of(packed: watch_pb2.KvPackedChanges) -> list[Seen]:
 
 
 def request(namespace: str, after: Timestamp, interval_ms: int = 100) -> watch_pb2.WatchKeyValueRequest:
-    """For everything in a namespace."""
+    """Return a request for all keys of a namespace."""
     return watch_pb2.WatchKeyValueRequest(
         namespace=namespace,
         options=watch_pb2.WatchOptions(
@@ -51,7 +51,7 @@ def request(namespace: str, after: Timestamp, interval_ms: int = 100) -> watch_p
 
 
 def everything(address: str, namespace: str, until: Timestamp) -> list[Seen]:
-    """What one node says was ever committed in a namespace, up to ``until``."""
+    """Return all changes that were ever committed in a namespace, up to ``until``, as one node tells them."""
     found: list[Seen] = []
     with grpc.insecure_channel(address, options=_LOCAL_POOL) as channel:
         for reply in watch_pb2_grpc.WatchStub(channel).KeyValue(request(namespace, ZERO), timeout=60):
@@ -89,7 +89,7 @@ class _Watcher(threading.Thread):
 
 
 class NodeWatcher(_Watcher):
-    """Of one node. What came above its last mark when a stream ended is dropped, since it comes again."""
+    """Watches one node. When a stream ends, changes above its last mark are dropped, since they come again."""
 
     def __init__(self, address: str, namespace: str, after: Timestamp) -> None:
         super().__init__(after)

@@ -1,4 +1,4 @@
-"""``cortado`` in a test: in this process, where that is enough, or in one of its own, to be killed or cut off."""
+"""``cortado`` in a test: in this process, if that is enough, or in one of its own, to be killed or cut off."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ main()
 
 
 class CommandLine:
-    """Runs ``cortado`` against ``endpoint``. ``out`` and ``err`` are what the last run wrote, as bytes and as text."""
+    """Runs ``cortado`` against ``endpoint``. ``out`` and ``err`` are the output of the last run, as bytes and as
+    text."""
 
     def __init__(self, endpoint: str, capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
         self._capture = capture
@@ -48,7 +49,7 @@ class CommandLine:
         monkeypatch.setenv("CORTADO_ENDPOINTS", endpoint)
 
     def __call__(self, *arguments: str, expect: int = 0, stdin: bytes = b"") -> bytes:
-        """What it wrote to standard output. Raises AssertionError where it ended with another code."""
+        """Run a command and return its standard output. Raises AssertionError if it ends with another code."""
         self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         code = run(arguments)
         self.out, err = self._capture.readouterr()
@@ -57,14 +58,14 @@ class CommandLine:
         return self.out
 
     def json(self, *arguments: str, expect: int = 0, stdin: bytes = b"") -> list[Any]:
-        """The objects that it wrote, one a line."""
+        """Run a command and return the objects of its output, one a line."""
         return [json.loads(line) for line in self(*arguments, "-o", "json", expect=expect, stdin=stdin).splitlines()]
 
     @contextmanager
     def process(
         self, *arguments: str, stdout: int = subprocess.PIPE, code: str = _COMMAND
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of its own, which is gone at the end."""
+        """Run a process of its own, which is gone at the end."""
         command = [sys.executable, "-c", code, *arguments]
         environment = {**os.environ, "CORTADO_ENDPOINTS": self.endpoint}
         started = subprocess.Popen(
@@ -78,8 +79,8 @@ class CommandLine:
 
     @contextmanager
     def stopped(self, *arguments: str, behind: int, files: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of its own, which stands still once so many files are there whose names have ``files`` in them:
-        it goes on, or does not, as the block wants."""
+        """Run a process that is stopped once ``behind`` files exist with ``files`` in their names. The block resumes
+        it, or does not."""
         with self.process(*arguments, code=_STOPS.format(files=files, left=behind)) as started:
             wait_until(lambda: is_stopped(started.pid) or started.poll() is not None, f"{behind} files are there")
             assert started.poll() is None, f"{arguments} ended with {started.returncode}"

@@ -14,7 +14,7 @@ _CONTEXT: Final = click.Context(ROOT)
 
 
 def child(node: Any, name: str) -> Any:
-    """The command or group of this name in a group; None where there is none."""
+    """Return the command or group of this name in a group, or None."""
     return node.get_command(_CONTEXT, name)
 
 
@@ -23,7 +23,7 @@ def is_group(node: Any) -> bool:
 
 
 def commands(node: Any = ROOT, path: tuple[str, ...] = ("cortado",)) -> Iterator[tuple[str, Any]]:
-    """Every command below a group, with the words that call it."""
+    """Yield every command below a group, with the words that call it."""
     if not is_group(node):
         yield " ".join(path), node
         return
@@ -32,7 +32,7 @@ def commands(node: Any = ROOT, path: tuple[str, ...] = ("cortado",)) -> Iterator
 
 
 def found(words: Sequence[str], line: str) -> tuple[Any, list[str]]:
-    """The command or group that a line's words name, behind ``cortado``, and the words behind it."""
+    """Return the command or group that a line's words name, behind ``cortado``, and the words behind it."""
     node, left = ROOT, list(words)
     while left and is_group(node) and not left[0].startswith("-") and left[0] != "...":
         below = child(node, left[0])

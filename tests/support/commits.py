@@ -15,7 +15,8 @@ COMMITTED = transactions_pb2.CommitResponse(header=header(2_000), etag="0.2000.0
 
 
 def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
-    """One end after the other, the last one for ever: an error, a lost answer, or None for a success."""
+    """Return a handler that gives one end after the other, the last one for ever: an error, a lost answer, or None for
+    a success."""
     left = list(ends)
 
     def answer(request: Any, context: Any) -> transactions_pb2.CommitResponse:
@@ -30,7 +31,7 @@ def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
 
 
 def run_adds(client: Client, **options: Any) -> list[int]:
-    """What a function saw that adds 5 each time that it runs: the number of its run."""
+    """Run a function that adds 5, and return the numbers of its runs."""
     runs: list[int] = []
 
     async def once(txn: AsyncTransaction) -> list[int]:

@@ -38,7 +38,7 @@ def send(made: Gateway, path: str, fields: dict[str, str], **headers: str) -> ht
 
 
 def act(made: Gateway, name: str, given: dict[str, str] | None = None, /, **target: str) -> str:
-    """Does it as a visitor does, and gives the text of the answer."""
+    """Act as a visitor does, and return the text of the answer."""
     path = path_of(name, **target)
     answer = send(made, path, {"form": form_of(get(made, path)), **(given or {})})
     assert answer.status_code == 200, answer.text

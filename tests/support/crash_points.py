@@ -1,8 +1,8 @@
 """Every write and every sync of both stores, by name: found in their source, and struck on the real files.
 
-A *point* is a call that changes what is on the disk, or makes that durable, or a call in the same file that leads to
-one: ``FolderFiles.create > _sync_folder``, ``_sync_folder > fsync``. :func:`points_in_source` reads them from the code,
-so that a new one is noticed; :class:`Striking` puts itself before them in the running process, and counts them.
+A *point* is a call that changes the disk, or makes a change durable, or a call in the same file that leads to one:
+``FolderFiles.create > _sync_folder``, ``_sync_folder > fsync``. :func:`points_in_source` reads them from the code, so
+that a new one is noticed; :class:`Striking` puts itself before them in the running process, and counts them.
 
 LMDB writes and syncs in C: to it, opening, creating a tree and committing are points, and nothing in between.
 """
@@ -50,7 +50,7 @@ class Killed(BaseException):
 
 
 class Fault(Enum):
-    """What happens at a point, before its call; of a write without room, half was done."""
+    """The event at a point, before its call. In a write without room, half was done."""
 
     KILL = "killed"
     FULL = "no room, once"
@@ -61,7 +61,7 @@ class Fault(Enum):
 
 
 def points_in_source() -> set[str]:
-    """All steps that lead to a write or a sync in the stores' code."""
+    """Return all steps that lead to a write or a sync in the stores' code."""
     paths = [
         path for each in STORES for path in ([ROOT / each] if each.endswith(".py") else (ROOT / each).glob("*.py"))
     ]
@@ -81,7 +81,7 @@ def _points_of(path: Path) -> set[str]:
 
 
 class _Calls(ast.NodeVisitor):
-    """What each function does to the disk, and which functions and methods of its file it calls."""
+    """The disk operations of each function, and the functions and methods of its file that it calls."""
 
     def __init__(self) -> None:
         self.made: set[tuple[str, str]] = set()
@@ -130,8 +130,8 @@ def _point(node: ast.Call) -> str:
 
 @dataclass
 class Striking:
-    """``fault`` strikes before the call with number ``at``. ``passed`` has how each call was reached, ``points`` all of
-    which that is made."""
+    """``fault`` strikes before the call with number ``at``. ``passed`` has how each call was reached, ``points`` all
+    the points that make up each."""
 
     at: int = -1
     fault: Fault = Fault.KILL
@@ -142,7 +142,7 @@ class Striking:
     environments: list[Any] = field(default_factory=list)
 
     def end(self) -> None:
-        """The process is gone, and what it had open is closed. What follows is another one's, and nothing strikes."""
+        """End the process, and close its open files. Later calls belong to another process, and nothing strikes."""
         self.is_off = True
         for environment in self.environments:
             environment.close()
@@ -150,7 +150,7 @@ class Striking:
             os.close(min(self.descriptors))
 
     def point(self, call: str) -> str:
-        """Before a call of the stores. The fault that is to happen there, in its words."""
+        """Pass a point before a call of the stores. Returns the fault that is to happen there, in its words."""
         functions = _functions()
         if not functions:
             return ""
@@ -175,7 +175,7 @@ class Striking:
                     function(descriptor, memoryview(data)[: len(data) // 2], offset)
                 code = errno.ENOSPC if self.fault is Fault.FULL else errno.EIO
                 raise OSError(code, f"{os.strerror(code)}, at {where}")
-            # What a killed process wrote is there without a sync, and nothing here loses power.
+            # The writes of a killed process are there without a sync, and no test here loses power.
             done = None if call in _SYNCS else function(*arguments, **named)
             if call == "open":
                 self.descriptors.add(done)
@@ -193,7 +193,7 @@ class Striking:
 
 
 def _functions() -> list[str]:
-    """The functions of one file of the stores that lead to the call that is being made, outermost first."""
+    """Return the functions of one file of the stores that lead to the present call, outermost first."""
     frame, names, file = sys._getframe(2), list[str](), ""
     while frame.f_back is not None:
         frame = frame.f_back
@@ -208,7 +208,7 @@ def _functions() -> list[str]:
 
 
 class _Environment:
-    """LMDB's, which tells of what it writes."""
+    """LMDB's environment, which reports its writes."""
 
     def __init__(self, real: Any, striking: Striking) -> None:
         self._real = real
@@ -246,7 +246,7 @@ class _Transaction:
 
 
 class _Text:
-    """A text file that is buffered: what is written to it reaches the disk when it is flushed."""
+    """A text file that is buffered: writes reach the disk when it is flushed."""
 
     def __init__(self, real: Any, striking: Striking) -> None:
         self._real = real
@@ -271,7 +271,7 @@ class _Text:
 
 @contextmanager
 def struck(striking: Striking) -> Iterator[Striking]:
-    """Within the block, the stores of this process pass their points."""
+    """Make the stores of this process pass their points within the block."""
     with pytest.MonkeyPatch.context() as patch:
         real_open, real_close, real_lmdb_open, real_fdopen = os.open, os.close, lmdb.open, os.fdopen
 

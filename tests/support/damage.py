@@ -1,7 +1,7 @@
-"""Damages copies of a data directory and uses each: run as a process of its own, since a crash is what is looked for.
+"""Damages copies of a data directory and uses each: run as a process of its own, since the tests look for crashes.
 
-``python -m support.damage DIRECTORY FIRST LAST`` prints a line before each probe and one after it, so that the last
-line before a crash says which seed brings it about.
+``python -m support.damage DIRECTORY FIRST LAST`` prints a line before and after each probe, so that the last line
+before a crash names the seed that causes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def checked(key: bytes, payload: bytes) -> bytes:
 
 
 def build(path: Path) -> None:
-    """Several sub-databases, one three levels deep, values on overflow pages, versions, deletions, free pages."""
+    """Build several sub-databases, one three levels deep, with values on overflow pages, versions, deletes and free
+    pages."""
     engine, draw = open_lmdb(path), random.Random(7)
     store = VersionStore(engine)
     keys = [LogicalKey(b"t%06d" % number + b"x" * draw.choice((3, 300))) for number in range(500)]
@@ -132,7 +133,7 @@ def flipped_bit_in_a_pointer(data: bytearray, draw: random.Random) -> None:
 
 
 def flipped_bit_in_an_item(data: bytearray, draw: random.Random) -> None:
-    """In its sizes and flags, or in the number of the page that it leads to."""
+    """Flip a bit in an item's sizes and flags, or in the number of the page that it leads to."""
     start = draw.randrange(2, len(data) // PAGE) * PAGE
     count = max(1, (int.from_bytes(data[start + 12 : start + 14], "little") - 16) // 2)
     pointer = start + 16 + 2 * draw.randrange(count)
@@ -142,7 +143,7 @@ def flipped_bit_in_an_item(data: bytearray, draw: random.Random) -> None:
 
 
 def turned_bit_in_a_key(data: bytearray, draw: random.Random) -> None:
-    """Of an item on a leaf: it may stand out of its order then."""
+    """Turn a bit in the key of an item on a leaf. The item may then stand out of its order."""
     counts = {
         start: (int.from_bytes(data[start + 12 : start + 14], "little") - 16) // 2
         for start in range(2 * PAGE, len(data), PAGE)
@@ -180,7 +181,7 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 
 class Contents:
-    """What an undamaged directory holds."""
+    """The contents of an undamaged directory."""
 
     def __init__(self, engine: LmdbEngine) -> None:
         self.rows = read_rows(engine)
@@ -188,7 +189,7 @@ class Contents:
 
 
 def store_of(engine: LmdbEngine) -> VersionStore:
-    """As a node begins with it: all is verified first."""
+    """Return a store as a node begins with it: all is verified first."""
     store = VersionStore(engine)
     for each in engine.disordered:
         store.distrust(Damage.of_disorder(each))
@@ -223,7 +224,7 @@ def read_items(engine: LmdbEngine, space: Space) -> dict[bytes, bytes]:
 
 
 def use(engine: LmdbEngine, contents: Contents) -> str:
-    """Read and write everything. Says whether all was right or some was lost; raises where something was wrong."""
+    """Read and write everything. Says whether all was right or some was lost; raises if something was wrong."""
     lost = False
     reads = [(contents.rows, partial(read_rows, engine))]
     reads += [(contents.items[space], partial(read_items, engine, space)) for space in RAW_SPACES]
@@ -239,7 +240,7 @@ def use(engine: LmdbEngine, contents: Contents) -> str:
             version = store.get(LogicalKey(key), NOW)
         except DataLoss:
             continue
-        # Where a scan finds damage, it may be a key that is another one now: it is missed under its own.
+        # If a scan finds damage, the cause may be a key that has turned into another: it is missed under its own.
         if (version is None and not lost) or (version is not None and version.payload != contents.rows[key]):
             raise AssertionError(f"wrong row {key!r}")
     write(engine)
@@ -272,7 +273,7 @@ def probe(whole: Path, contents: Contents, seed: int) -> str:
         return f"refused {error.problem.partition('data.mdb: ')[2]}"
     outcome = use(engine, contents)
     engine.close()
-    # What was written stands on sound pages.
+    # New writes stand on sound pages.
     open_lmdb(path).close()
     return outcome
 

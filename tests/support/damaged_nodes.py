@@ -1,4 +1,4 @@
-"""Damages what nodes of a :class:`~support.node_world.World` have stored, and looks at what they say of it."""
+"""Damages data that nodes of a :class:`~support.node_world.World` have stored, and reads their reports of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("n1", "n2", "n3")
 
 
 def stored_key(place: Place, name: str) -> bytes:
-    """Of the newest version of a pair."""
+    """Return the stored key of the newest version of a pair."""
     with place.engine.read() as txn:
         found = txn.seek(Space.DATA, key(name))
     assert found is not None
@@ -22,8 +22,8 @@ def stored_key(place: Place, name: str) -> bytes:
 
 
 def rot(place: Place, stored: bytes, space: Space = Space.DATA, *, with_key: bool = False) -> None:
-    """A bit of what is stored turns, behind the node's back; ``with_key``: and one of its key's checksum, so that
-    nobody can tell by that whether it is the true key."""
+    """Turn a bit of a stored value, behind the node's back. ``with_key`` turns a bit of the key's checksum as well, so
+    that the checksum can't tell whether the key is the true one."""
     with place.engine.write() as txn:
         value = txn.get(space, stored)
         assert value is not None
@@ -49,7 +49,7 @@ async def fill(world: World, *, count: int = 5) -> None:
 
 
 async def until_whole(world: World, *nodes: Host) -> None:
-    await world.sleep(1)  # What a read met is told to the loop.
+    await world.sleep(1)  # The loop hears of damage that a read met.
     await world.until(lambda: not any(node.meta.integrity.repairs.cases for node in nodes), "everything is whole")
 
 

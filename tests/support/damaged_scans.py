@@ -1,6 +1,6 @@
 """A child process that scans damaged copies of a data file: ``python -m support.damaged_scans FIRST COUNT``.
 
-It ends with 0 and prints ``read COUNT, refused N`` where no scan gave a wrong row. A pointer that was followed and led
+It ends with 0 and prints ``read COUNT, refused N`` if no scan gave a wrong row. A pointer that was followed and led
 nowhere ends it by a signal. The copies are mapped by themselves: LMDB, which trusts its file, has no part in it.
 """
 
@@ -39,8 +39,8 @@ def scan(kernel: RowKernel, tree: Tree, number: int, *, reverse: bool, rows: int
 
 
 def pages_below(content: bytes, number: int, depth: int) -> dict[int, int]:
-    """Where the pages of a tree begin, and of which kind each is. Freed ones are left out: an old copy of a page,
-    whole, is nothing that can be told from the page (docs/formats/data-directory.md)."""
+    """Return the place and the kind of each page of a tree. Freed ones are left out: an old copy of a page, whole, is
+    nothing that can be told from the page (docs/formats/data-directory.md)."""
     page = number * PAGE
     found = {page: BRANCH if depth > 1 else LEAF}
     if depth > 1:
@@ -51,7 +51,7 @@ def pages_below(content: bytes, number: int, depth: int) -> dict[int, int]:
 
 
 def damage(content: bytearray, live: dict[int, int], draw: Random) -> None:
-    """One random change: a bit, some bytes, a field of a page or of an item, a page that is another's."""
+    """Make one random change: a bit, some bytes, a field of a page or of an item, a page that is another's."""
     pages = sorted(live)
     page = draw.choice(pages)
     items = max(1, (int.from_bytes(content[page + 12 : page + 14], "little") - 16) // 2)
@@ -112,7 +112,7 @@ def main(first: int, count: int) -> None:
             for _ in range(draw.choice([1, 1, 2, 5])):
                 damage(content, live, draw)
             copy.write_bytes(content)
-            # A map of its own for each: what is read is the file, as LMDB's would be.
+            # A map of its own for each: reads go to the file, as LMDB's would.
             there = np.memmap(copy, np.uint8, mode="r")
             tree = (there.ctypes.data, page_size, len(content) // page_size - 1, root, depth)
             for (number, reverse), rows in expected.items():

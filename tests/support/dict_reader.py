@@ -1,4 +1,4 @@
-"""A keyspace in a dictionary: what the engine's versions and snapshots do, said in a page.
+"""A keyspace in a dictionary: the versions and snapshots of the engine, in a page.
 
 ``DictStore`` holds every version of every logical key; ``snapshot(ts)`` is a :class:`Reader`, and ``scan_chunk`` cuts
 ranges as the real store does, so that everything above the seam can be tested without a disk.

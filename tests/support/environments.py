@@ -1,4 +1,4 @@
-"""Virtual environments with nothing in them but what a test installs, on each Python that this machine has."""
+"""Virtual environments that hold only the packages a test installs, on each Python of this machine."""
 
 from __future__ import annotations
 
@@ -50,25 +50,26 @@ class Environment:
         _run([self.python, "-m", "pip", "--disable-pip-version-check", "uninstall", "--quiet", "--yes", name])
 
     def check(self) -> None:
-        """Raises AssertionError where what is installed does not fit together."""
+        """Raise AssertionError if the installed packages do not fit together."""
         _run([self.python, "-m", "pip", "--disable-pip-version-check", "check"])
 
     def run(self, *command: str, **settings: str) -> str:
-        """What a command of the environment writes; ``settings`` are variables. Raises AssertionError if it fails."""
+        """Run a command of the environment and return its output. ``settings`` are variables. Raises AssertionError if
+        it fails."""
         return _run([str(self.folder / "bin" / command[0]), *command[1:]], settings)
 
     def execute(self, code: str, *arguments: str) -> str:
-        """What Python code writes, with warnings as errors. Raises AssertionError where it fails."""
+        """Run Python code with warnings as errors, and return its output. Raises AssertionError if it fails."""
         return self.run("python", "-W", "error", "-c", code, *arguments)
 
     def files(self) -> set[str]:
-        """Everything below, but for caches of compiled code."""
+        """Return all files below, but for caches of compiled code."""
         found = (each for each in self.folder.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
         return {str(each.relative_to(self.folder)) for each in found}
 
 
 def python_of(version: tuple[int, ...]) -> str | None:
-    """An interpreter of that version on this machine, on the path or among pyenv's; None where there is none."""
+    """Return an interpreter of that version on this machine, on the path or among pyenv's, or None."""
     name = "python" + ".".join(map(str, version))
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     for candidate in (sys.executable, name, *sorted(map(str, pyenv.glob(f"{name[6:]}.*/bin/python")))):
@@ -82,7 +83,8 @@ def python_of(version: tuple[int, ...]) -> str | None:
 
 
 def lower_bounds(*extras: str) -> list[str]:
-    """The requirements of the base and of ``extras``, each at exactly its lower bound, the highest where it has two."""
+    """Return the requirements of the base and of ``extras``, each at exactly its lower bound, the highest if it has
+    two."""
     project = PROJECT["project"]
     groups = [project["dependencies"], *(project["optional-dependencies"][each] for each in extras)]
     lowest: dict[str, str] = {}
@@ -103,7 +105,7 @@ def _run(command: Iterable[str], settings: Mapping[str, str] | None = None) -> s
     ended = subprocess.run(
         list(command),
         env={**outer, **(settings or {})},
-        # Not the repository's root, whose folders would be imported from it.
+        # Not the repository's root: its folders would be imported from it.
         cwd="/",
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -6,10 +6,10 @@ import os
 from typing import Final
 
 EXAMPLES: Final = int(os.environ.get("HYPOTHESIS_EXAMPLES", "40"))
-"""Of a property that says nothing of it. CI runs a hundred, ``make test-quick`` ten."""
+"""The number of examples of a property that does not set its own. CI runs a hundred, ``make test-quick`` ten."""
 _OF_CI: Final = 100
 
 
 def examples(of_ci: int) -> int:
-    """As many as ``of_ci`` where CI runs, and elsewhere in proportion."""
+    """Return ``of_ci`` in CI, and elsewhere a number in proportion."""
     return max(1, of_ci * EXAMPLES // _OF_CI)

@@ -1,4 +1,4 @@
-"""Both faces of the client behind the synchronous names, so that what both promise is tested by one suite.
+"""Both faces of the client behind the synchronous names, so that one suite tests their common promises.
 
 ::
 
@@ -29,12 +29,12 @@ _ENDED = object()
 
 
 def open_client(face: str, *arguments: Any, **options: Any) -> Client:
-    """A client of that face; arguments and options are those of :class:`Client`."""
+    """Open a client of that face; arguments and options are those of :class:`Client`."""
     return Client(*arguments, **options) if face == "sync" else cast("Client", _OnLoop.opened(*arguments, **options))
 
 
 def run_core(client: Client, work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine of the client's core gives, where that core runs."""
+    """Return the result of a coroutine of the client's core, run on that core's loop."""
     return cast("T", client._waited(work)) if isinstance(client, _OnLoop) else run(work)
 
 

@@ -1,4 +1,4 @@
-"""A gRPC server in this process whose answers a test writes by hand.
+"""A gRPC server in this process, with answers that a test writes by hand.
 
 A handler is a function of the request (or of the iterator of requests) and the context; it returns the reply, or yields
 replies. :func:`refuse` ends a call as a Cortado server does, :func:`break_off` as a broken connection looks.
@@ -58,27 +58,27 @@ _METHODS: dict[str, MethodDescriptor] = {
 
 
 def header(wall_ms: int = 1_000, cluster_id: str = "fake", term: int = 1) -> common_pb2.Header:
-    """The header of a reply."""
+    """Return the header of a reply."""
     timestamp = common_pb2.Timestamp(wall_ms=wall_ms)
     return common_pb2.Header(cluster_id=cluster_id, node_id="node", term=term, timestamp=timestamp)
 
 
 def refuse(context: grpc.ServicerContext, error: CortadoError) -> NoReturn:
-    """Ends the call with ``error`` in its status details."""
+    """End the call with ``error`` in its status details."""
     context.set_trailing_metadata(trailing_metadata(error))
     context.abort(status_code(error), status_message(error))
 
 
 def break_off(context: grpc.ServicerContext) -> NoReturn:
-    """Ends the call without details, as a connection that broke after the request was sent."""
+    """End the call without details, as a connection that broke after the request was sent."""
     context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
 
 
 class FakeServer:
     """Answers ``Service.Method`` with the handler of that name; remembers every request in ``requests``.
 
-    ``merged`` names the methods whose calls came on the coalescing stream, in their order, and ``given_up`` holds the
-    ids of calls on it that the client took back.
+    ``merged`` names the methods of calls that came on the coalescing stream, in their order. ``given_up`` holds the ids
+    of calls on it that the client cancelled.
     """
 
     def __init__(self, *, has_calls: bool = True, threads: int = 16) -> None:
@@ -96,7 +96,7 @@ class FakeServer:
         self.endpoint = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
 
     def calls(self, name: str) -> list[Any]:
-        """The requests of one method so far."""
+        """Return the requests of one method so far."""
         return [request for called, request in self.requests if called == name]
 
     @contextmanager
@@ -108,7 +108,7 @@ class FakeServer:
             self.stop()
 
     def stop(self) -> None:
-        """Ends it; every connection breaks. May be called again."""
+        """End the server; every connection breaks. May be called again."""
         self._server.stop(None).wait()
 
     # --- the coalescing stream -----------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class _Aborted(Exception):
 
 
 class _CallContext:
-    """What handlers use of gRPC's context, for a call on the stream."""
+    """The part of gRPC's context that handlers use, for a call on the stream."""
 
     def __init__(self) -> None:
         self.details: dict[str, bytes] = {}

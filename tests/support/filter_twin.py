@@ -56,7 +56,7 @@ _COMPARE = {
 
 
 def write(expression: Any) -> str:
-    """The expression in the filter grammar, every part of it in parentheses."""
+    """Return the expression in the filter grammar, every part of it in parentheses."""
     match expression:
         case ("and" | "or" as word, items):
             return f" {word} ".join(f"({write(item)})" for item in items)
@@ -107,7 +107,7 @@ def write_value(value: Any) -> str:
 
 
 def answer(expression: Any, document: Mapping[str, Any]) -> bool | None:
-    """True, False or, unknown, None."""
+    """Return True, False or, for unknown, None."""
     match expression:
         case ("and", items):
             answers = [answer(item, document) for item in items]

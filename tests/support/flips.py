@@ -1,4 +1,4 @@
-"""Flip single bits of what LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
+"""Flip single bits of data that LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def places_of(data_file: Path, found: bytes) -> list[int]:
-    """Where ``found`` stands in the file, pages that are free by now included."""
+    """Return the places of ``found`` in the file, in free pages, too."""
     return _places_in(data_file.read_bytes(), found)
 
 
@@ -21,7 +21,7 @@ def _places_in(content: bytes, found: bytes) -> list[int]:
 
 
 def flip_bit(data_file: Path, places: list[int], bit: int) -> None:
-    """Flip bit ``bit`` of what begins at each of ``places``."""
+    """Flip bit ``bit`` of the bytes that begin at each of ``places``."""
     descriptor = os.open(data_file, os.O_RDWR)
     try:
         for place in places:
@@ -36,7 +36,7 @@ _LEAF_FLAG = 0x02
 
 
 def leaf_places_of(data_file: Path, found: bytes) -> list[int]:
-    """As :func:`places_of`, without the copies on branch pages: a leaf page says so in its flags."""
+    """Return as :func:`places_of`, without the copies on branch pages: a leaf page says so in its flags."""
     # Read once: a server may be writing.
     content = data_file.read_bytes()
     return [
@@ -46,7 +46,7 @@ def leaf_places_of(data_file: Path, found: bytes) -> list[int]:
 
 @contextmanager
 def flipped(data_file: Path, found: bytes, bit: int) -> Iterator[None]:
-    """With bit ``bit`` of every copy of ``found`` on a leaf page turned, and turned back."""
+    """Flip bit ``bit`` of every copy of ``found`` on a leaf page, and turn it back at the end."""
     places = leaf_places_of(data_file, found)
     assert places, found
     flip_bit(data_file, places, bit)

@@ -1,4 +1,4 @@
-"""What fronts serve in tests, and calls of it by hand."""
+"""A service for tests of fronts, and calls of it by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ SEEN: contextvars.ContextVar[str] = contextvars.ContextVar("seen", default="")
 
 
 class Kv:
-    """Gets answer with what they were asked, at once; puts once the test says so; scans send what they are told."""
+    """Gets answer with their request, at once; puts once the test says so; scans send the messages that the test
+    gives."""
 
     def __init__(self) -> None:
         self.puts: list[asyncio.Future[bytes]] = []

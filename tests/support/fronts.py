@@ -1,4 +1,4 @@
-"""Both fronts in this process, for tests of what either has to do."""
+"""Both fronts in this process, for tests of their common duties."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def served_by(
     replying: Replying | None = None,
     beside: tuple[grpc.GenericRpcHandler, ...] = (),
 ) -> AsyncIterator[str]:
-    """Where ``service`` is served by the methods of ``servicer``, and what is ``beside`` it."""
+    """Yield the address of ``service``, served by the methods of ``servicer``, with the services ``beside`` it."""
     port = port_of(front)
     port.add_handlers([rpc_handler(service, servicer, requests, replying=replying), *beside])
     await port.start()

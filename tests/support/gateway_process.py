@@ -18,7 +18,7 @@ WAIT_S = 30.0
 
 @dataclass
 class GatewayProcess:
-    """``address`` is where it serves."""
+    """``address`` is its address."""
 
     process: subprocess.Popen[bytes]
     host: str
@@ -30,7 +30,7 @@ class GatewayProcess:
         return f"http://{self.host}:{self.port}"
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
-        """A connection, which takes so many bytes before its reader does."""
+        """Open a connection that takes ``receive_bytes`` before its reader does."""
         connection = socket.socket()
         if receive_bytes:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -39,7 +39,8 @@ class GatewayProcess:
         return connection
 
     def send(self, *pieces: bytes) -> Answer:
-        """What comes until the gateway closes, or the answer is there; ``pieces`` are sent one after the other."""
+        """Send ``pieces`` one after the other, and return the bytes that come until the gateway closes or the answer is
+        complete."""
         with self.connect() as connection:
             for each in pieces:
                 connection.sendall(each)
@@ -48,7 +49,7 @@ class GatewayProcess:
 
 @dataclass
 class Answer:
-    """``rest`` is what came behind it."""
+    """``rest`` holds the bytes behind it."""
 
     status: int
     headers: dict[str, str]
@@ -60,7 +61,7 @@ class Answer:
 
 
 def read_answer(connection: socket.socket, begun: bytes = b"") -> Answer:
-    """The next answer, whose length its headers say. One of status 0 where the connection ended instead."""
+    """Read the next answer, by the length in its headers. Its status is 0 if the connection ended instead."""
     data = begun
     while b"\r\n\r\n" not in data:
         data += (piece := _received(connection))
@@ -84,7 +85,7 @@ def _received(connection: socket.socket) -> bytes:
 
 @contextmanager
 def gateway_process(endpoint: str, folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[GatewayProcess]:
-    """A gateway before ``endpoint``, until the block ends. ``under`` is a command that becomes it."""
+    """Run a gateway before ``endpoint``, until the block ends. ``under`` is a command that becomes it."""
     told, log = folder / "gateway.port", folder / "gateway.log"
     command = [
         *under,

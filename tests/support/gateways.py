@@ -24,7 +24,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Gateway:
-    """``request`` makes a call as a program on this machine does; ``client`` is for what no call does."""
+    """``request`` makes a call as a program on this machine does; ``client`` is for actions that no call does."""
 
     loop: asyncio.AbstractEventLoop
     client: AsyncClient
@@ -36,11 +36,11 @@ class Gateway:
         self.http = httpx.AsyncClient(transport=transport, base_url="http://localhost:7629")
 
     def run(self, work: Any) -> Any:
-        """What a coroutine returns, on the gateway's loop."""
+        """Return the result of a coroutine, run on the gateway's loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(WAIT_S)
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Whatever is answered, the OpenAPI document says that it may be."""
+        """Send a request, and check that the OpenAPI document declares the answer."""
         response: httpx.Response = self.run(self.http.request(method, path, **options))
         self._check_declared(method, response)
         return response
@@ -88,7 +88,7 @@ SERVED = [
 
 @contextmanager
 def gateway(limits: GatewayLimits | None = None) -> Iterator[Gateway]:
-    """A gateway before a new, empty node."""
+    """Run a gateway before a new, empty node."""
     with served_node(MemoryEngine()) as node, gateway_before(node.endpoint, limits) as made:
         yield made
 
@@ -97,7 +97,7 @@ def gateway(limits: GatewayLimits | None = None) -> Iterator[Gateway]:
 def gateway_before(
     endpoint: str, limits: GatewayLimits | None = None, *, acts_without_roles: bool = False
 ) -> Iterator[Gateway]:
-    """A gateway before the cluster that is there."""
+    """Run a gateway before an existing cluster."""
     with _loop() as loop:
 
         async def begin() -> Gateway:

@@ -1,4 +1,5 @@
-"""A client's half of HTTP/2 for tests of a connection without I/O: what it sends as bytes, and what came as text."""
+"""A client's half of HTTP/2 for tests of a connection without I/O: it sends bytes, and shows received frames as
+text."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Clock:
 
 
 def connection(limits: H2Limits | None = None, clock: Clock | None = None) -> Connection:
-    """One that has begun, and said what it says at its beginning."""
+    """Return a connection that has begun, and sent its first frames."""
     made = Connection(limits or H2Limits(), clock or Clock())
     assert events(made, HELLO) == []
     made.taken()
@@ -47,7 +48,7 @@ def headers(stream_id: int = 1, flags: int = END_BOTH, fields: Iterable[tuple[by
 
 
 def opened(stream_id: int = 1) -> bytes:
-    """The fields of a request, whose body follows."""
+    """Return the fields of a request. Its body follows."""
     return headers(stream_id, frames.END_HEADERS)
 
 
@@ -60,7 +61,7 @@ def setting(name: int, value: int) -> bytes:
 
 
 def events(of: Connection, sent: bytes) -> list[Event]:
-    """Everything that the bytes mean."""
+    """Return all events of the bytes."""
     of.feed(sent)
     found = of.advance()
     while of.has_more:
@@ -69,7 +70,7 @@ def events(of: Connection, sent: bytes) -> list[Event]:
 
 
 def shown(event: Event) -> str:
-    """An event as a line."""
+    """Return an event as a line."""
     last = " last" if isinstance(event, (Opened, Data)) and event.is_last else ""
     match event:
         case Opened():
@@ -88,7 +89,7 @@ def shown(event: Event) -> str:
 
 
 def said(of: Connection) -> list[str]:
-    """What is to be written, a line for each frame."""
+    """Return the output of a connection, a line for each frame."""
     reader = FrameReader(1 << 24)
     reader.feed(of.taken())
     lines = []

@@ -4,8 +4,8 @@
 
     python -m support.h2_fuzz --seconds 3600 --seed 1      make fuzz-frames
 
-After each piece it holds: nothing but the protocol's own errors was raised, ``advance`` gets on, what the connection
-keeps is within its limits, and what it sends of a stream is what it was given. What fails is written to a file.
+After each piece it holds: only the protocol's own errors were raised, ``advance`` gets on, the connection's memory is
+within its limits, and the bytes that it sends on a stream are those it was given. Failing inputs are written to a file.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ VALUES: Final = (b"", b"0", b"7", b"trailers", b"/x", b" b", b"\n", b"\xff", b"x
 DEEDS: Final = ("head", "data", "flood", "flood", "end", "reply", "reset", "consume", "expect", "take")
 _ROUNDS_MAX: Final = 1_000
 _SETTLED: Final = 20_000
-"""So many examples are behind whatever grows at first."""
+"""Growth at first ends within this number of examples."""
 
 
 class Peer:
-    """What the other side gave, took and was sent. Bytes of a stream have to come in their order, each of them once."""
+    """The other side: the bytes that it gave, took and received. Bytes of a stream have to come in their order, each of
+    them once."""
 
     def __init__(self, made: Connection) -> None:
         self._made = made
@@ -62,7 +63,7 @@ class Peer:
         self.held: dict[int, int] = {}
 
     def do(self, deed: str, stream_id: int) -> None:
-        """An answer, or a part of one."""
+        """Send an answer, or a part of one."""
         made = self._made
         match deed:
             case "head":
@@ -85,7 +86,7 @@ class Peer:
                 self.take()
 
     def _next(self, stream_id: int, size: int) -> bytes:
-        """Bytes that no other ones of the stream are like."""
+        """Return bytes that are unlike all others of the stream."""
         if stream_id not in self._made._streams:
             return bytes(size)
         before = self._given.get(stream_id, b"")
@@ -94,7 +95,7 @@ class Peer:
         return data
 
     def take(self) -> None:
-        """Look at what was written."""
+        """Read and check the connection's output."""
         self._reader.feed(self._made.taken())
         while (frame := self._reader.next()) is not None:
             if frame.kind == frames.DATA:
@@ -104,7 +105,7 @@ class Peer:
 
 
 def _told(made: Connection, told: list[str], peer: Peer) -> None:
-    """Everything that the connection says now."""
+    """Record all that the connection tells now."""
     for _ in range(_ROUNDS_MAX):
         for each in made.advance():
             assert not (told and told[-1].startswith("ended")), "nothing comes behind the end"
@@ -125,7 +126,7 @@ def _check(made: Connection, piece: int) -> None:
 
 
 def drive(sent: bytes, deeds: Sequence[tuple[str, int]], piece: int) -> list[str]:
-    """Send in pieces, and do a deed between two of them. Returns what the connection told."""
+    """Send in pieces, and do a deed between two of them. Returns the events of the connection."""
     made, told = Connection(LIMITS, Clock()), list[str]()
     peer = Peer(made)
     ended_by_us: set[int] = set()
@@ -186,7 +187,7 @@ def _frame(of: random.Random) -> bytes:
 
 
 def _sent(of: random.Random) -> bytes:
-    """What a client sends: at random, or by the rules, which gets further."""
+    """Return a client's bytes: at random, or by the rules, which gets further."""
     if of.random() < 0.5:
         return (HELLO if of.random() < 0.95 else b"") + b"".join(_frame(of) for _ in range(of.randrange(40)))
     begun = b"".join(frames.frame(frames.HEADERS, of.choice((4, 5)), each, block(REQUEST)) for each in (1, 3, 5, 7))

@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, for what no library sends: frames, and a connection that sends and reads them."""
+"""HTTP/2 by hand, for frames that no library sends: frames, and a connection that sends and reads them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def field(name: bytes, value: bytes, *, is_indexed: bool = False) -> bytes:
-    """A header, literally; both texts have less than 127 bytes. An indexed one is 62 from then on."""
+    """Return a header, literally; both texts have less than 127 bytes. An indexed one is 62 from then on."""
     return (b"\x40" if is_indexed else b"\x00") + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
 def request(path: bytes) -> bytes:
-    """The headers of a call."""
+    """Return the headers of a call."""
     pseudo = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b":authority", b"x"))
     return b"".join(field(*each) for each in (*pseudo, (b"te", b"trailers"), (b"content-type", b"application/grpc")))
 
@@ -65,7 +65,7 @@ class Connection:
         return {int.from_bytes(each[:2], "big"): int.from_bytes(each[2:], "big") for each in pairs}
 
     def frames(self) -> Iterator[Frame]:
-        """What comes, to the end of the connection. Raises TimeoutError after a minute of nothing."""
+        """Yield all frames to the end of the connection. Raises TimeoutError after a minute of nothing."""
         while True:
             size = int.from_bytes(self._buffer[:3], "big")
             if len(self._buffer) < _HEAD_BYTES or len(self._buffer) < _HEAD_BYTES + size:

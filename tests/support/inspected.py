@@ -40,7 +40,7 @@ PAIRS = 20
 
 
 def make_engine(pairs: int = PAIRS) -> MemoryEngine:
-    """What every sound replica holds."""
+    """Return the engine that every sound replica holds."""
     store = EngineStore()
     world = TableWorld(store)
     fields = [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]
@@ -56,7 +56,7 @@ def make_engine(pairs: int = PAIRS) -> MemoryEngine:
 
 
 def make_log(engine: MemoryEngine) -> LogDisk:
-    """The log of a replica with that engine: three entries, the last of which wrote a pair."""
+    """Return the log of a replica with that engine: three entries; the last one wrote a pair."""
     with engine.read() as txn:
         item = txn.seek(Space.DATA, kv_key("sessions", b"user-%03d0" % (PAIRS - 1)))
         state = AppliedState.decode(txn.get(Space.META, applied_key(GROUP)) or b"")
@@ -68,7 +68,7 @@ def make_log(engine: MemoryEngine) -> LogDisk:
 
 
 def log_disk(*appends: Sequence[LogRecord]) -> LogDisk:
-    """Log files with small segments, and what was appended to them."""
+    """Return log files with small segments that hold these appends."""
     disk = LogDisk()
     log_files = LogFiles.open(disk, segment_bytes_max=1)
     for each in appends:
@@ -77,7 +77,7 @@ def log_disk(*appends: Sequence[LogRecord]) -> LogDisk:
 
 
 def damage_log(disk: LogDisk, segment: int, found: bytes) -> int:
-    """Turn one bit of ``found``, which the segment's file holds, and say where that is."""
+    """Turn one bit of ``found``, which the segment's file holds, and return its place."""
     file = disk.files[segment_name(segment)]
     place = file.index(found)
     file[place] ^= 0x10
@@ -97,7 +97,7 @@ def _store(engine: MemoryEngine, items: Sequence[Item], last: Timestamp) -> None
 
 
 def replace(engine: MemoryEngine, space: Space, key: bytes, new_key: bytes, value: bytes | None = None) -> None:
-    """Put an item in the place of another one; its value stays, where none is given."""
+    """Put an item in the place of another one; its value stays, if none is given."""
     with engine.write() as txn:
         old = txn.get(space, key)
         assert old is not None
@@ -106,7 +106,7 @@ def replace(engine: MemoryEngine, space: Space, key: bytes, new_key: bytes, valu
 
 
 def flipped(data: bytes, place: int) -> bytes:
-    """One bit of one byte turned; ``place`` counts as an index does."""
+    """Return the bytes with one bit of one byte turned; ``place`` counts as an index does."""
     found = bytearray(data)
     found[place] ^= 0x10
     return bytes(found)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @cache
 def row_kernel() -> RowKernel:
-    """Skips the test where there is nothing that compiles it."""
+    """Return the compiled kernel. Skips the test if no compiler for it is there."""
     try:
         check_machine()
     except Unfit as reason:
@@ -26,7 +26,7 @@ def row_kernel() -> RowKernel:
 
 @cache
 def column_kernels() -> list[ColumnKernel | None]:
-    """None, for the way without it, and the compiled one, where there is what compiles it."""
+    """Return None, for the way without it, and the compiled kernel, if its compiler is there."""
     try:
         check_machine()
     except Unfit:

@@ -45,14 +45,14 @@ def nullable(key_type: KeyType) -> st.SearchStrategy[Any]:
 
 
 def key_parts(max_size: int = 4) -> st.SearchStrategy[list[KeyPart]]:
-    """Declarations of 1 to ``max_size`` parts of any type and direction."""
+    """Draw declarations of 1 to ``max_size`` parts of any type and direction."""
     declared = st.lists(st.tuples(st.sampled_from(list(KeyType)), st.booleans()), min_size=1, max_size=max_size)
     return declared.map(lambda each: [KeyPart(f"p{place}", *part) for place, part in enumerate(each)])
 
 
 @st.composite
 def declared_rows(draw: st.DrawFn, min_size: int = 2, max_size: int = 8) -> tuple[list[KeyPart], list[list[KeyValue]]]:
-    """Parts, and rows of values for them that often agree in their first parts."""
+    """Draw parts, and rows of values for them that often agree in their first parts."""
     parts = draw(key_parts())
     pools = [draw(st.lists(nullable(part.type), min_size=1, max_size=3)) for part in parts]
     row = st.tuples(*(st.sampled_from(pool) | nullable(part.type) for part, pool in zip(parts, pools, strict=True)))
@@ -60,7 +60,7 @@ def declared_rows(draw: st.DrawFn, min_size: int = 2, max_size: int = 8) -> tupl
 
 
 def compare(left: Sequence[KeyValue], right: Sequence[KeyValue], parts: Sequence[KeyPart]) -> int:
-    """The twin of the codec: -1, 0 or 1 by the values alone, for as many parts as both have."""
+    """Compare two keys as the twin of the codec: -1, 0 or 1 by the values alone, for as many parts as both have."""
     for a, b, part in zip(left, right, parts, strict=False):
         order = _compare_values(a, b)
         if order:
@@ -74,7 +74,7 @@ def _compare_values(left: KeyValue, right: KeyValue) -> int:
 
 
 def _sortable(value: KeyValue) -> tuple[Any, ...]:
-    """Null below everything, NaN above every number and equal to itself."""
+    """Return a sort key: null below everything, NaN above every number and equal to itself."""
     if value is None:
         return (0,)
     if isinstance(value, float):
@@ -85,5 +85,6 @@ def _sortable(value: KeyValue) -> tuple[Any, ...]:
 
 
 def same(left: KeyValue, right: KeyValue) -> bool:
-    """Equal as key values: one value has one key, however it is written (1 and 1.0, 0.0 and -0.0)."""
+    """Return whether two are equal as key values: one value has one key, however it is written (1 and 1.0, 0.0 and
+    -0.0)."""
     return type(left) is type(right) and _compare_values(left, right) == 0

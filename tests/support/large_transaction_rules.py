@@ -1,4 +1,4 @@
-"""What each rule of large transactions (ADR 40) promises, as a scenario on one node of virtual time."""
+"""The promise of each rule of large transactions (ADR 40), as a scenario on one node of virtual time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def play(scenario: Scenario, *, retention_ms: int | None = None) -> None:
 
 
 async def answered_when_applied(at: Stage) -> None:
-    """Whoever was told of the commit reads it, however late it is applied."""
+    """A caller that was told of the commit reads it, however late it is applied."""
     scene = at.scene
     await scene.begin()
     await scene.stage(ROWS)
@@ -79,7 +79,7 @@ async def answered_when_applied(at: Stage) -> None:
 
 
 async def evaluated_when_applied(at: Stage) -> None:
-    """A write that comes right behind the begin of a transaction, and what it stages, knows of its locks."""
+    """A write right behind the begin of a transaction and its staged rows sees its locks."""
     scene, meta = at.scene, at.scene.node.meta
     row = row_key(scene.table_id, LONG, [1])
 
@@ -127,14 +127,15 @@ async def known_before_it_is_read(at: Stage) -> None:
 
 
 async def forgotten_once_it_is_durable(at: Stage) -> None:
-    """Moves and the end of a transaction are applied in one: who reads before that is durable finds all rows."""
+    """Moves and the end of a transaction are applied in one: a reader that comes before they are durable finds all
+    rows."""
     scene = at.scene
     await scene.begin()
     await scene.stage(ROWS)
     seen: list[int] = []
     with nothing_put_in_place() as release:
         ts = committed_at(await scene.commit())
-        # One write is taken to be applied, and held; what comes next is taken together.
+        # One write is taken to be applied, and held; later entries are taken together.
         at.place.data.hold()
         await scene.put((9, 90, 0))
         await at.world.until(lambda: at.place.data.waiting > 0, "it is held")
@@ -151,7 +152,7 @@ async def forgotten_once_it_is_durable(at: Stage) -> None:
 
 
 async def looked_for_once_it_is_durable(at: Stage) -> None:
-    """What a leader takes for committed, and puts in place, can be read where it was staged."""
+    """Rows that a leader takes for committed, and puts in place, can be read where they were staged."""
     scene, meta = at.scene, at.scene.node.meta
     await scene.begin()
     at.place.data.hold()
@@ -281,7 +282,7 @@ async def rows_are_locked(at: Stage) -> None:
     await scene.load([(1, 1, 1)])
     await scene.begin()
     await scene.stage([(1, 1, 2)])
-    # Of its entries one is staged as gone, and is not written by this.
+    # One of the row's entries is staged as gone, and this does not write it.
     with pytest.raises(KeyLocked):
         await scene.put((1, 1, 1))
 
@@ -306,7 +307,7 @@ async def changed_rows_are_conflicts(at: Stage) -> None:
 
 
 async def its_start_is_held(at: Stage) -> None:
-    """What it compares rows with is not collected while it is open."""
+    """The versions that it compares rows with are not collected while it is open."""
     scene = at.scene
     record = await scene.begin(ttl_ms=60_000)
     start = timestamp_value(record.start, "start")
@@ -321,7 +322,8 @@ async def its_start_is_held(at: Stage) -> None:
 
 
 async def makes_no_garbage(at: Stage) -> None:
-    """What it would overwrite, or delete, is what everybody reads, and is not collected while nobody knows the end."""
+    """The rows that it would overwrite or delete are those that all readers see. They are not collected while the
+    outcome is unknown."""
     scene = at.scene
     await scene.load(ROWS)
     start = timestamp_value((await scene.begin(ttl_ms=60_000)).start, "start")
@@ -350,7 +352,7 @@ async def remembered_for_a_day(at: Stage) -> None:
 
 
 async def one_of_an_application(at: Stage) -> None:
-    """What a process has staged that died is in nobody's way, once its successor begins."""
+    """Rows that a dead process has staged block no caller once its successor begins."""
     scene, app = at.scene, ("stream", 1)
     await scene.begin(A, app=app)
     await scene.stage(ROWS, A)
@@ -376,7 +378,7 @@ async def built_after_it(at: Stage) -> None:
 
 
 async def built_around_staged_rows(at: Stage) -> None:
-    """A build that began before a row was staged, and comes by it later, leaves no entry of what the row was."""
+    """A build that began before a row was staged, and reaches it later, leaves no entry of the row's old state."""
     scene = at.scene
     await scene.load([(1, 11, 1), (7, 70, 0)])
     await _build_index(scene, unique=True)
@@ -390,7 +392,7 @@ async def built_around_staged_rows(at: Stage) -> None:
 
 
 async def commits_with_the_indexes_it_staged_for(at: Stage) -> None:
-    """Where a build did not wait: the transaction does not happen, and the index is right."""
+    """If a build did not wait: the transaction does not happen, and the index is right."""
     scene = at.scene
     await scene.load([(7, 70, 0)])
     await scene.begin()

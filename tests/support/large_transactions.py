@@ -113,7 +113,7 @@ class Scene:
         )
 
     async def load(self, rows: Sequence[Row]) -> documents_pb2.BulkResponse:
-        """At once, in no transaction."""
+        """Load rows at once, in no transaction."""
         return await self._bulk(rows, documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.BULK_MODE_UPSERT))
 
     async def commit(
@@ -158,7 +158,7 @@ class Scene:
         await DocumentsService(self.node).delete(request)
 
     async def rows(self, ts: Timestamp | None = None) -> list[Row]:
-        """As a scan at ``ts`` sees them, or the newest; all entries of both indexes fit them."""
+        """Return the rows that a scan at ``ts`` sees, or the newest; all entries of both indexes fit them."""
         replica = self.node.meta
         ts = await replica.reads.applied_to(await replica.reads.linearize() if ts is None else ts)
         reader = replica.store.snapshot(ts)
@@ -173,7 +173,7 @@ class Scene:
         return rows
 
     def staged(self) -> int:
-        """How many stored items are staged, as of what is applied."""
+        """Return the number of stored items that are staged, by the applied state."""
         return len(
             list(self.node.meta.store.snapshot(self.node.meta.applied.last_ts).scan(*prefix_range(STAGED_SPACE)))
         )
@@ -196,7 +196,7 @@ class Scene:
 
 @contextmanager
 def nothing_put_in_place() -> Iterator[asyncio.Event]:
-    """Until the event that it gives is set: what is committed meanwhile stays where it was staged."""
+    """Keep committed rows where they were staged, until the event that it gives is set."""
     release = asyncio.Event()
     put_in_place = LargeTransactions._put_in_place
 

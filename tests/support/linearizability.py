@@ -1,15 +1,15 @@
 """Is a concurrent history what *some* order of its calls, one at a time, would have given?
 
-A history is linearizable if every call can be given an instant between its start and its end so that, run at these
-instants, each returns what it returned. A call whose outcome is unknown (its ``end`` is infinite) may have happened at
-any time after its start, or never.
+A history is linearizable if every call can be given an instant between its start and its end, with this property: run
+at these instants, each call returns what it returned. If the outcome of a call is unknown (its ``end`` is infinite), it
+may have happened at any time after its start, or never.
 
 The search is Wing and Gong's (*Testing and Verifying Concurrent Objects*, 1993): take as the next call any that no
 other one ended before. As in Lowe's (*Testing for Linearizability*, 2017) every configuration (calls taken, value) that
 led nowhere is remembered, since most of a search would come by again. Two shortcuts lose nothing:
 
-- a call that changes nothing and returned what is true now is taken at once: later it can only be harder to take;
-- an unknown call whose value nobody saw is tried last.
+- a call that changes nothing and returned the current value is taken at once: later it can only be harder to take;
+- an unknown call is tried last if no call saw its value.
 
 Keys are independent of each other (Herlihy and Wing, 1990, §3.3), so a history of many is checked key by key.
 """
@@ -27,9 +27,9 @@ Value: TypeAlias = bytes | None
 @dataclass(frozen=True, slots=True)
 class Call:
     """``get`` returned ``value``; ``put`` wrote it (None: a delete); ``cas`` wrote it if the key held ``expected``;
-    ``append`` put it behind what was there, and was told the result in ``expected`` (None: it was not told).
+    ``append`` put it behind the old value; ``expected`` is the result that it was told (None: it was not told).
 
-    ``held`` is False for a refused ``cas``. ``end`` is infinite where the caller never learned the outcome.
+    ``held`` is False for a refused ``cas``. ``end`` is infinite if the caller never learned the outcome.
     """
 
     kind: Literal["get", "put", "cas", "append"]
@@ -41,13 +41,13 @@ class Call:
 
 
 def is_linearizable(calls: Iterable[Call], first: Value = None) -> bool:
-    """True where an order exists, beginning with a key that holds ``first``."""
+    """Return whether an order exists, beginning with a key that holds ``first``."""
     search = _Search(sorted(calls, key=lambda call: (call.start, call.end)))
     return search.run(first)
 
 
 def unexplained(history: Iterable[tuple[bytes, Call]], first: Value = None) -> list[tuple[bytes, list[Call]]]:
-    """The keys of a history that no order explains, each with its calls in order of their starts."""
+    """Return the keys of a history that no order explains, each with its calls in order of their starts."""
     by_key: dict[bytes, list[Call]] = {}
     for key, call in history:
         by_key.setdefault(key, []).append(call)
@@ -95,7 +95,7 @@ class _Search:
         return taken == self._must
 
     def _next(self, configuration: _Configuration) -> list[_Configuration]:
-        """What may follow, the most promising last."""
+        """Return the configurations that may follow, the most promising last."""
         done, mask, value = configuration
         unknown: list[_Configuration] = []
         known: list[_Configuration] = []
@@ -114,7 +114,7 @@ class _Search:
         return unknown[::-1] + known[::-1]
 
     def _candidates(self, done: int, mask: int) -> list[int]:
-        """Calls that may be next: those not taken that began before any other such call had ended."""
+        """Return the calls that may be next: those not taken that began before any other such call had ended."""
         found: list[int] = []
         first_end = inf
         for place in range(done, len(self._calls)):
@@ -136,7 +136,7 @@ def _taken(done: int, mask: int, place: int, value: Value) -> _Configuration:
 
 
 def _step(call: Call, value: Value) -> tuple[Value] | None:
-    """What the key holds after the call, or None where it could not have returned what it did."""
+    """Return the key's value after the call, or None if the call could not have returned its result."""
     if call.kind == "get":
         return (value,) if call.value == value else None
     if call.kind == "put":

@@ -1,6 +1,6 @@
-"""Histories of transactions that read lists and append to them, judged by what they saw.
+"""Histories of transactions that read lists and append to them, judged by their reads.
 
-A list tells in which order its tokens came, so from what was read follows which transaction came before which
+A list shows the order of its tokens, so the reads tell which transaction came before which
 (Kingsbury and Alvaro, *Elle: Inferring Isolation Anomalies from Experimental Observations*, 2020)::
 
     ww   one appended the token right before another's
@@ -10,10 +10,10 @@ A list tells in which order its tokens came, so from what was read follows which
 No order of transactions explains a cycle of these. Which cycles are forbidden depends on the isolation. An ``rw`` edge
 out of a snapshot transaction that wrote is *weak*: it leads to a commit after the one's start, and perhaps before its
 own. Every other edge leads to a later commit; and ``ww`` and ``wr`` edges from a commit before the other's start. So a
-cycle must not be that has no weak edge, or a single one that it comes back to by ``ww`` or ``wr``: ``G0`` (``ww``
-alone), ``G1c`` (``ww`` and ``wr``), ``G-single`` (one ``rw``) and, where the readers are serializable, ``G2``.
+cycle is forbidden if it has no weak edge, or a single one that it comes back to by ``ww`` or ``wr``: ``G0`` (``ww``
+alone), ``G1c`` (``ww`` and ``wr``), ``G-single`` (one ``rw``) and, if the readers are serializable, ``G2``.
 
-Each problem is a sentence; there is none where all is well.
+Each problem is a sentence; a sound history has none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Kind: TypeAlias = Literal["ww", "wr", "rw"]
 
 @dataclass(slots=True)
 class Transaction:
-    """What one did, in its order: ``(key, tokens that were read, None)`` and ``(key, (), token that was appended)``."""
+    """The operations of one transaction, in its order: ``(key, tokens that were read, None)`` and
+    ``(key, (), token that was appended)``."""
 
     name: str
     is_serializable: bool = False
@@ -52,7 +53,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """``to`` cannot be before the transaction that it leads from. ``is_weak``: what snapshot isolation lets pass."""
+    """``to`` cannot be before the transaction that it leads from. ``is_weak``: snapshot isolation allows it."""
 
     to: str
     kind: Kind
@@ -60,10 +61,10 @@ class Edge:
 
 
 def problems(transactions: Sequence[Transaction], final: Mapping[bytes, Tokens]) -> list[str]:
-    """Where ``final`` is what each list holds in the end."""
+    """Return the problems of a history. ``final`` is each list in the end."""
     writers = {token: txn for txn in transactions for _, token in txn.appends()}
     for txn in transactions:
-        # What it did is known in the end: all its tokens are there, or none is.
+        # Its effect is known in the end: all its tokens are there, or none is.
         if txn.outcome == "unknown":
             found = [token in final.get(key, ()) for key, token in txn.appends()]
             txn.outcome = "committed" if any(found) else "aborted"
@@ -126,7 +127,7 @@ def _cycles(
         place = dict.fromkeys(graph, 0)
     for name, edges in graph.items():
         for edge in edges:
-            # There is a way back only where the order of what is not weak leads there, too.
+            # A way back exists only if the order of the edges that are not weak leads there, too.
             back = _way(graph, edge, name) if place[edge.to] <= place[name] else None
             if back is not None:
                 kinds = [edge.kind, *(each.kind for each in back)]
@@ -166,14 +167,14 @@ def _edges(
             if others:
                 lead(writers[others[-1]], txn, "wr")
             if len(others) < len(final.get(key, ())):
-                # Who wrote nothing is where it began, in both isolations.
+                # A transaction that wrote nothing stands at its beginning, in both isolations.
                 is_weak = bool(own) and not txn.is_serializable
                 lead(txn, writers[final[key][len(others)]], "rw", is_weak=is_weak)
     return graph
 
 
 def _way(graph: Mapping[str, Sequence[Edge]], first: Edge, end: str) -> list[Edge] | None:
-    """The shortest way on from the ``first`` edge that closes a forbidden cycle; None where there is none."""
+    """Return the shortest way on from the ``first`` edge that closes a forbidden cycle, or None."""
     ways: dict[str, list[Edge]] = {first.to: []}
     waiting = deque([first.to])
     while waiting:

@@ -1,8 +1,8 @@
 """A folder of log files in memory that crashes, tears, loses, strays, fills up and fails, as a test asks.
 
-What a process wrote and what is durable are two things here, as on a disk with a cache: ``sync`` makes the one the
-other. A crash of the machine keeps any subset of the sectors that were written since; a process that is killed loses
-nothing. Each change is a step with a number and a name, and a :class:`Fault` strikes at one of them.
+Written and durable are two things here, as on a disk with a cache: ``sync`` makes the one the other. A crash of the
+machine keeps any subset of the sectors that were written since; a process that is killed loses nothing. Each change is
+a step with a number and a name, and a :class:`Fault` strikes at one of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NOTHING_KEPT: Final[Mapping[tuple[str, int], bytes]] = MappingProxyType({})
 
 
 class Crashed(Exception):
-    """The process is gone; :meth:`LogDisk.images` has what it may leave."""
+    """The process is gone; :meth:`LogDisk.images` has the disks that it may leave."""
 
 
 @dataclass(slots=True)
 class LogDisk:
-    """A :class:`~cortado.store.log_files.files.LogDirectory`. ``files`` is what a process reads; ``durable`` what a
-    loss of power leaves of it at least."""
+    """A :class:`~cortado.store.log_files.files.LogDirectory`. ``files`` is the content that a process reads;
+    ``durable`` is the least that a loss of power leaves of it."""
 
     files: dict[str, bytearray] = field(default_factory=dict)
     durable: dict[str, bytearray] = field(default_factory=dict)
@@ -39,10 +39,10 @@ class LogDisk:
     stray: Callable[[int], tuple[str, int] | None] | None = None
     """The file and offset where the disk puts this write instead."""
     part_bytes: int = 0
-    """How much of a write is done that finds no room: at most so many bytes, to the end of a sector."""
+    """How much of a write is done that finds no room: at most this number of bytes, to the end of a sector."""
     steps: list[str] = field(default_factory=list)
     past: dict[tuple[str, int], list[bytes]] = field(default_factory=dict)
-    """What each sector held before each write since it was last synced: a disk may have written any of it."""
+    """The content of each sector before each write since its last sync: a disk may have written any of it."""
 
     def _step(self, name: str) -> int:
         self.steps.append(name)
@@ -109,16 +109,16 @@ class LogDisk:
     def close(self) -> None:
         pass
 
-    # --- what a crash leaves ---------------------------------------------------------------------------------------
+    # --- remains of a crash ----------------------------------------------------------------------------------------
 
     def killed(self) -> LogDisk:
-        """The process is gone, and the machine is not: what it wrote is there, and is not durable by that."""
+        """End the process but not the machine: its writes are there, and are not durable by that."""
         past = {sector: list(past) for sector, past in self.past.items()}
         return LogDisk(copied(self.files), copied(self.durable), past=past)
 
     def dirty_sectors(self) -> dict[tuple[str, int], list[bytes]]:
-        """What each sector may hold after a loss of power: first what it held when it was synced, last what was written
-        last. Of those that can hold but one thing, nothing."""
+        """Return the possible contents of each sector after a loss of power: first the synced one, last the last one
+        written. Sectors with only one possible content are left out."""
         found = {}
         for (name, start), past in sorted(self.past.items()):
             first, last = (bytes(each[name][start : start + SECTOR]) for each in (self.durable, self.files))
@@ -128,15 +128,17 @@ class LogDisk:
         return found
 
     def after_power_loss(self, kept: Mapping[tuple[str, int], bytes] = NOTHING_KEPT) -> LogDisk:
-        """The sectors ``kept`` hold this, the other ones what was synced."""
+        """Return the disk after a loss of power: the sectors in ``kept`` hold these bytes, the others their synced
+        ones."""
         files = copied(self.durable)
         for (name, start), content in kept.items():
             files[name][start : start + SECTOR] = content
         return LogDisk(files, copied(files))
 
     def images(self, all_of: int = 64) -> list[LogDisk]:
-        """What a crash at this moment may leave: killed, and every choice of what the dirty sectors hold. Where there
-        are more than ``all_of`` of these: the oldest, the newest, and each sector or beginning the other way."""
+        """Return the disks that a crash at this moment may leave: that of a killed process, and every choice for the
+        dirty sectors. If there are more than ``all_of`` of these: the oldest, the newest, and each sector or beginning
+        the other way."""
         dirty = self.dirty_sectors()
         if prod(map(len, dirty.values())) <= all_of:
             chosen = [dict(zip(dirty, contents, strict=True)) for contents in product(*dirty.values())]
@@ -159,7 +161,7 @@ def copied(files: dict[str, bytearray]) -> dict[str, bytearray]:
 
 
 def crash_at(number: int) -> Callable[[int, str, LogDisk], None]:
-    """Before step ``number``, and before all that follow it."""
+    """Return a strike before step ``number``, and before all that follow it."""
 
     def strike(step: int, name: str, disk: LogDisk) -> None:
         if step >= number:
@@ -177,7 +179,7 @@ def fail_at(number: int) -> Callable[[int, str, LogDisk], None]:
 
 
 def full_from(number: int, count: int, kinds: tuple[str, ...] = ("create", "write", "remove")) -> Callable[..., None]:
-    """``count`` steps from ``number`` on find no room; syncs do."""
+    """Return a strike: ``count`` steps from ``number`` on find no room; syncs do."""
 
     def strike(step: int, name: str, disk: LogDisk) -> None:
         if number <= step < number + count and name.split()[0] in kinds:

@@ -1,4 +1,4 @@
-"""What is appended to log files, and what must be there afterwards: a dumb twin, and histories of several groups."""
+"""Appends to log files, and the records that must be there afterwards: a dumb twin, and histories of several groups."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Twin:
 
 
 def states_of(history: Sequence[Append]) -> list[State]:
-    """After no append, after the first, and so on."""
+    """Return the states after no append, after the first, and so on."""
     twin = Twin()
     states = [twin.state()]
     for records in history:
@@ -103,7 +103,7 @@ SCRIPT: list[Append] = [
 
 
 def drawn_history(seed: int, appends: int) -> list[Append]:
-    """A valid history, from a seed."""
+    """Draw a valid history, from a seed."""
     draw, twin = random.Random(seed), Twin()
     history: list[Append] = []
     for _ in range(appends):

@@ -1,4 +1,4 @@
-"""Log files in memory, for nodes whose disk is not what a test is about."""
+"""Log files in memory, for tests of nodes that are not about the disk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from support.simulation.log_disk import LogDisk
 
 
 def memory_log_files(disk: LogDisk | None = None) -> LogFiles:
-    """On ``disk``, or on an empty one: durable at once."""
+    """Open log files on ``disk``, or on an empty one: durable at once."""
     return LogFiles.open(disk or memory_log_disk())
 
 
 def memory_log_disk() -> LogDisk:
-    """What outlives a process."""
+    """Return the disk that outlives a process."""
     disk = LogDisk(random.Random(0))
     disk.promises_blocks = True
     return disk

@@ -12,7 +12,8 @@ _SAMPLE_S = 0.01
 
 
 def anonymous_bytes(pid: int) -> int:
-    """What it holds beside mapped files: of a server, everything but the pages of its data that were touched."""
+    """Return a process's memory beside mapped files. For a server that is everything but the touched pages of its
+    data."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -20,7 +21,7 @@ def anonymous_bytes(pid: int) -> int:
 
 
 class Peak:
-    """The most that was seen above what there was at first."""
+    """The most that was seen above the amount at first."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -32,7 +32,7 @@ class Items:
 
 
 class MemoryReads:
-    """The reading half of a transaction, over whatever spaces in memory a subclass sets."""
+    """The reading half of a transaction, over spaces in memory that a subclass sets."""
 
     _spaces: Mapping[Space, Items]
 

@@ -1,4 +1,4 @@
-"""The twin of snapshot files in memory: a crash takes what was not synced."""
+"""The twin of snapshot files in memory: a crash takes all bytes that were not synced."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MemorySnapshotFiles:
         return self.limit_bytes - sum(len(file.data) for file in self._files.values())
 
     def crash(self) -> None:
-        """The power goes: what was not synced is gone."""
+        """Cut the power: bytes that were not synced are gone."""
         self._files = {
             name: _File(file.data[: file.synced_bytes], file.synced_bytes)
             for name, file in self._files.items()

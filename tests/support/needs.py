@@ -10,7 +10,7 @@ import pytest
 
 
 def need(there: bool, what: str) -> None:
-    """End the test unless ``there``; ``what`` says what the machine lacks."""
+    """End the test unless ``there``; ``what`` names the thing that the machine lacks."""
     if there:
         return
     if os.environ.get("CI"):
@@ -23,12 +23,12 @@ def need_root() -> None:
 
 
 def need_tool(name: str) -> None:
-    """A program on the PATH."""
+    """Need a program on the PATH."""
     need(shutil.which(name) is not None, name)
 
 
 def need_java() -> None:
-    """Java 17 or later, which Spark needs."""
+    """Need Java 17 or later, for Spark."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     if java is None or not os.path.exists(java):  # noqa: PTH110

@@ -55,7 +55,7 @@ class HeldStorage:
         self._next()
 
     def stop(self) -> None:
-        """Nothing runs that must end."""
+        """Do nothing: nothing runs that must end."""
 
     def hold(self) -> None:
         self.is_held = True
@@ -103,7 +103,7 @@ class InPlace(Executor):
     """The scan thread's place: the loop runs its steps itself."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Nothing to end."""
+        """Do nothing: there is nothing to end."""
 
 
 class WorldTransport:
@@ -140,7 +140,7 @@ class WorldTransport:
 
 
 class Place:
-    """A host: what outlives its node's processes."""
+    """A host: it outlives its node's processes."""
 
     def __init__(self, world: World, node_id: str, *, is_first: bool) -> None:
         self._world = world
@@ -169,7 +169,7 @@ class Place:
         return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     async def start(self, *failures: Exception) -> Host:
-        """Begin a life, on a disk whose first writes of the log end with ``failures``."""
+        """Begin a life on a disk; its first writes of the log end with ``failures``."""
         world = self._world
         self.lives += 1
         self.disk, self.data = HeldStorage(world.loop), HeldStorage(world.loop)
@@ -203,7 +203,7 @@ class Place:
         return self.node
 
     def crash(self) -> None:
-        """The process is gone: what it had not synced, too. (Its callbacks find a closed node.)"""
+        """End the process, with its unsynced writes. (Its callbacks find a closed node.)"""
         self.is_running = False
         self.disk.hold()
         self.data.hold()
@@ -217,7 +217,7 @@ class Place:
 
 
 class World:
-    """All places, and what lies between them."""
+    """All places, and the network between them."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class World:
         self.fetches = 0
         self.ranges_read = 0
         self.silent: set[str] = set()
-        """Who answers nobody that repairs its data."""
+        """Nodes that answer no node that repairs its data."""
         self.fetch_bytes_per_s = 0
         """How fast snapshots come over; 0: at once."""
         self.held_links: set[tuple[str, str]] = set()
@@ -247,7 +247,7 @@ class World:
     # --- running a test ----------------------------------------------------------------------------------------
 
     def run(self, scenario: Callable[[], Awaitable[T]]) -> T:
-        """Run an async test to its end. Raises AssertionError where it hangs, or where something failed unseen."""
+        """Run an async test to its end. Raises AssertionError if it hangs, or if something failed unseen."""
         task: asyncio.Task[Any] = self.loop.create_task(_coroutine(scenario))
         ended = self.scheduler.run_until(task.done, until_ms=10 * PATIENCE_MS)
         self.loop.bury()
@@ -278,7 +278,7 @@ class World:
         return self.places[node_id]
 
     async def grow(self, *node_ids: str) -> list[Host]:
-        """A cluster of these voters; the first begins it, and leads."""
+        """Make a cluster of these voters; the first begins it, and leads."""
         first = await self.place(node_ids[0], is_first=True).start()
         nodes = [first]
         for node_id in node_ids[1:]:
@@ -301,7 +301,7 @@ class World:
         )
 
     async def join(self, node_id: str) -> Host:
-        """A new learner."""
+        """Add a new learner."""
         place = self.place(node_id)
         leader = self.leader()
         await leader.meta.members.add(node_id, place.peer_address)
@@ -321,7 +321,7 @@ class World:
         return found[0] if found else 0
 
     def leaders(self) -> list[Host]:
-        """Who believes to lead, by term."""
+        """Return the hosts that believe to lead, by term."""
         nodes = [each.node for each in self.places.values() if each.is_running]
         return sorted((node for node in nodes if node.meta.role is Role.LEADER), key=lambda node: node.meta.term)
 
@@ -329,7 +329,7 @@ class World:
         return self.leaders()[-1]
 
     async def led(self, *, but: str = "", above: int = 0) -> Host:
-        """The node that leads and may evaluate: another one than ``but``, in a term above ``above``."""
+        """Wait for a node that leads and may evaluate: another one than ``but``, in a term above ``above``."""
 
         def found() -> list[Host]:
             return [
@@ -364,7 +364,7 @@ class World:
         node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
 
     def cut_off(self, node_id: str) -> None:
-        """Nothing goes to it, and nothing comes from it."""
+        """Stop all traffic to and from a node."""
         for other in self.places:
             self.cuts |= {(node_id, other), (other, node_id)}
 
@@ -375,7 +375,7 @@ class World:
         self.held_links.add((sender, to))
 
     def let_go(self) -> None:
-        """What was held arrives now, in its order, wherever the network is cut by now."""
+        """Deliver the held messages now, in their order, through any present cut of the network."""
         held, self.held = self.held, []
         self.held_links.clear()
         for sender, group_id, message in held:

@@ -49,15 +49,15 @@ def monotonic_ms() -> float:
 
 
 def followed(clock: Callable[[], int]) -> HostTime:
-    """A host's time that follows ``clock`` wherever it is set, as if most nodes had confirmed it."""
+    """Return a host's time that follows ``clock`` wherever it is set, as if most nodes had confirmed it."""
     return HostTime(clock, monotonic_ms, max_offset_ms=math.inf, slew=math.inf)
 
 
 class NodeDisk:
-    """A disk in memory, which outlives the nodes that run on it, and whose log a test can hold back, refuse or break.
+    """A disk in memory that outlives the nodes that run on it. A test can hold back, refuse or break its log.
 
-    While held, appends to the log wait before they write anything. ``failures`` are raised by the next ones, one each,
-    after which nothing was written.
+    While held, appends to the log wait before they write. ``failures`` are raised by the next ones, one each, after
+    which nothing was written.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
@@ -119,7 +119,7 @@ def make_node(disk: NodeDisk | None = None, *, clock: SetClock | None = None, li
 async def running_node(
     disk: NodeDisk | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None
 ) -> AsyncIterator[Host]:
-    """A node that was started, and is stopped at the end."""
+    """Run a node, and stop it at the end."""
     node = make_node(disk, clock=clock, limits=limits)
     await node.start()
     try:
@@ -150,7 +150,7 @@ def key(name: str) -> LogicalKey:
 
 
 def put(name: str, value: bytes) -> Evaluate:
-    """A write of one key that reads nothing."""
+    """Return a write of one key that reads nothing."""
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         mutations = Mutations()

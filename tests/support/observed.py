@@ -1,4 +1,4 @@
-"""What tests of observing share: a write as the node keeps it, and what a real node's endpoint says."""
+"""Shared parts of the tests of observing: a write as the node keeps it, and the answers of a real node's endpoint."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Written:
 
 
 def metrics_url(server: ServerProcess) -> str:
-    """Where the last start of a server serves its pages, without the path."""
+    """Return the address at which the last start of a server serves its pages, without the path."""
     found = re.findall(r"metrics on (http://[^/]+)/metrics", server.log)
     assert found, f"no metrics are served\n{server.log}"
     return str(found[-1])
 
 
 def page(url: str) -> tuple[int, str]:
-    """Status and body."""
+    """Return status and body."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.status, answer.read().decode()
@@ -45,7 +45,7 @@ def page(url: str) -> tuple[int, str]:
 
 
 def scrape(server: ServerProcess) -> Scraped:
-    """All samples, as Prometheus' own parser reads them."""
+    """Return all samples, as Prometheus' own parser reads them."""
     status, text = page(f"{metrics_url(server)}/metrics")
     assert status == 200, text
     return {
@@ -56,7 +56,7 @@ def scrape(server: ServerProcess) -> Scraped:
 
 
 def value(scraped: Scraped, name: str, **labels: str) -> float:
-    """The sum of a metric's samples that have these labels."""
+    """Return the sum of a metric's samples that have these labels."""
     return sum(
         number
         for (each, has), number in scraped.items()
@@ -65,7 +65,7 @@ def value(scraped: Scraped, name: str, **labels: str) -> float:
 
 
 def readiness(server: ServerProcess) -> tuple[int, dict[str, Any]]:
-    """What ``/readyz`` says."""
+    """Return the status and the body of ``/readyz``."""
     status, text = page(f"{metrics_url(server)}/readyz")
     found: dict[str, Any] = json.loads(text)
     return status, found

@@ -38,12 +38,12 @@ INDEXES = [
 
 
 def create_orders(world: TableWorld) -> TableDescriptor:
-    """Table ``orders``, by customer and, newest first, number."""
+    """Create table ``orders``, by customer and, newest first, number."""
     return world.create("orders", ORDER, ["customer", "number desc"], INDEXES)
 
 
 def order(customer: str, number: int, **fields: Any) -> dict[str, Any]:
-    """A whole document, as it reads back."""
+    """Return a whole document, as it reads back."""
     defaults: dict[str, Any] = {"code": None, "amount": 0.0, "status": "open", "address": None, "tags": []}
     return {"customer": customer, "number": number, **defaults, **fields}
 

@@ -1,4 +1,4 @@
-"""The packages as they would be published, built from what is kept under version control."""
+"""The packages as they would be published, built from the files under version control."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Packages(NamedTuple):
 
 
 def kept_files() -> list[Path]:
-    """The files and links that version control keeps, or would keep, relative to the repository's root."""
+    """Return the files and links that version control keeps, or would keep, relative to the repository's root."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = map(Path, filter(None, names.split("\0")))
@@ -26,7 +26,7 @@ def kept_files() -> list[Path]:
 
 
 def copy_source(target: Path) -> None:
-    """A copy of what version control keeps, or would: a build leaves folders behind, and must not find any."""
+    """Copy the files that version control keeps, or would: a build leaves folders behind, and must not find any."""
     for name in kept_files():
         origin, copy = ROOT / name, target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def copy_source(target: Path) -> None:
 
 
 def build(source: Path, out: Path, *kinds: str) -> None:
-    """With the setuptools of this environment: what a build needs is not fetched for each."""
+    """Build with the setuptools of this environment: the requirements of a build are not fetched for each."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *kinds, str(source)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out.parent)
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"

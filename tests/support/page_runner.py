@@ -1,12 +1,12 @@
-"""Runs the blocks of a page, one after the other, as a reader would who types them.
+"""Runs the blocks of a page, one after the other, as a reader would.
 
 Each command runs in a shell of its own that finds the working directory and the variables as the last one left them.
-The page's servers are on 127.0.0.1:7621 and the next ports; the test's are elsewhere, so addresses are replaced in what
-is run, and put back in what is compared.
+The page's servers are on 127.0.0.1:7621 and the next ports; the test's are elsewhere, so addresses are replaced before
+a run, and put back before a comparison.
 
-What a ``console`` block shows is compared by lines and words. Numbers and ids differ from run to run: a run of digits
-stands for any other, as does a long hexadecimal number; the frames of tables are left out, since widths differ with
-what stands in them. A line ``...`` stands for any number of lines, and ``...`` in a line for any text.
+The output in a ``console`` block is compared by lines and words. Numbers and ids differ from run to run: a run of
+digits stands for any other, as does a long hexadecimal number; the frames of tables are left out, since widths differ
+with the cells. A line ``...`` stands for any number of lines, and ``...`` in a line for any text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from support.server_process import ServerProcess
 
 COMMAND_S: Final = 120.0
 ANSWERS: Final = b"y\n" * 10
-"""What the reader types where a command asks."""
+"""The reader's input if a command asks."""
 FIRST_PORT: Final = 7621
 PORTS: Final = 9
 
@@ -42,14 +42,14 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 def reader_environment(directory: Path) -> dict[str, str]:
-    """The variables of a reader who has just begun: nothing of this machine's own settings of Cortado."""
+    """Return the variables of a reader who has just begun: nothing of this machine's own settings of Cortado."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("CORTADO_", "PYTHON"))}
     return {**ours, "NO_COLOR": "1", "COLUMNS": "100", "XDG_CONFIG_HOME": str(directory / ".config")}
 
 
 class PageRunner:
-    """Runs blocks in ``directory``. ``ports`` are what the page's ports stand for here, ``names`` what its Python
-    finds already."""
+    """Runs blocks in ``directory``. ``ports`` are the real ports for the page's; ``names`` are defined for its
+    Python."""
 
     def __init__(self, directory: Path, ports: Sequence[int], names: Mapping[str, Any] | None = None) -> None:
         self.directory = directory
@@ -63,7 +63,7 @@ class PageRunner:
 
     @contextmanager
     def running(self) -> Iterator[PageRunner]:
-        """Ends what the page left running."""
+        """Yield the runner; at the end, stop the processes that the page left running."""
         try:
             yield self
         finally:
@@ -79,7 +79,7 @@ class PageRunner:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def run(self, page: Page, block: Block) -> None:
-        """Runs one block, or writes its file. Raises AssertionError naming the page and the line."""
+        """Run one block, or write its file. Raises AssertionError naming the page and the line."""
         place = f"{page.name}:{block.line}"
         if block.file:
             (self.directory / block.file).write_text(self.here(block.text))
@@ -98,14 +98,14 @@ class PageRunner:
                 assert not difference, f"{place}: $ {command}\n{difference}\n--- it wrote:\n{shown}"
 
     def prepare(self, script: Path) -> None:
-        """Runs a script that makes what the page's commands speak of."""
+        """Run a script that makes the data that the page's commands mention."""
         self.shell(script.name, script.read_text())
 
     # --- addresses ---------------------------------------------------------------------------------------------
 
     def here(self, text: str) -> str:
-        """``text`` with the ports that are used here."""
-        # What looks at the default address by itself is told another one.
+        """Return ``text`` with the ports that are used here."""
+        # Commands that use the default address get another one.
         text = text.replace("cortado cluster up", f"cortado cluster up --port {self._ports[0]}")
         endpoint = f'.option("endpoint", "127.0.0.1:{self._ports[0]}")'
         text = text.replace('.format("cortado").option("table"', f'.format("cortado"){endpoint}.option("table"')
@@ -121,7 +121,7 @@ class PageRunner:
     # --- shells ------------------------------------------------------------------------------------------------
 
     def shell(self, place: str, script: str, exit_code: int = 0) -> str:
-        """What it wrote, both streams as a terminal would show them."""
+        """Run a script and return its output, both streams as a terminal would show them."""
         state = shlex.quote(str(self._state))
         whole = (
             f"[ -f {state} ] && . {state}\n"
@@ -166,7 +166,7 @@ class PageRunner:
         )
 
     def endpoints(self) -> dict[str, str]:
-        """The variable that leads commands to the page's first server."""
+        """Return the variable that leads commands to the page's first server."""
         return {"CORTADO_ENDPOINTS": f"127.0.0.1:{self._ports[0]}"}
 
     # --- Python ------------------------------------------------------------------------------------------------
@@ -183,14 +183,14 @@ class PageRunner:
         finally:
             os.chdir(was)
             del sys.modules[self._module.__name__]
-        # A comment behind a print says what it prints.
+        # A comment behind a print shows its output.
         for said in re.findall(r"^ *print\(.*\)  # (.+)$", block.text, re.M):
             got = self._there(shown.getvalue())
             assert any(not differs(said, line) for line in got.splitlines()), f"{place}: {said!r} is not in:\n{got}"
 
 
 def sessions(text: str) -> Iterator[tuple[str, str]]:
-    """(command, what it writes) of a ``console`` block. A line that ends with a backslash goes on behind ``>``."""
+    """Yield (command, output) of a ``console`` block. A line that ends with a backslash goes on behind ``>``."""
     for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
         lines = part.splitlines()
         command = [lines.pop(0)]
@@ -200,7 +200,8 @@ def sessions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def differs(expected: str, shown: str) -> str:
-    """How what was shown differs from what the page says, or nothing. A page that shows nothing says nothing."""
+    """Return the difference between the output and the page, or an empty string. A page that shows nothing says
+    nothing."""
     wanted = [line for line in map(_plain, expected.splitlines()) if line]
     if not wanted:
         return ""
@@ -225,7 +226,7 @@ def _plain(line: str) -> str:
 
 def run_page(page: Page, directory: Path, names: Mapping[str, Any]) -> None:
     """Run all blocks below ``directory``, on ports that are free here; a server listens on the first, if the page wants
-    one. ``names`` are what its Python finds already."""
+    one. ``names`` are defined for its Python."""
     ports = free_ports(PORTS)
     server = ServerProcess(directory / "data", listen=f"127.0.0.1:{ports[0]}")
     try:

@@ -1,19 +1,19 @@
-"""The pages of the documentation as tests see them: blocks of code, each with what is to be done with it.
+"""The pages of the documentation as tests see them: blocks of code, each with its directive.
 
-A directive is an HTML comment, which a reader of the rendered page does not see. At the head of a page it says what
-runs before the first block; directly before a block it says how that one differs from the others::
+A directive is an HTML comment, which a reader of the rendered page does not see. At the head of a page it names the
+preparation for the first block; directly before a block it says how that one differs from the others::
 
     <!-- test: server -->                      at the head: nothing or server, and perhaps spark behind it
     <!-- test: examples -->                    at the head: its blocks are lines that stand alone, see test_examples.py
     <!-- test: prepare shop.sh -->             at the head, below it: run tests/docs/shop.sh before the first block
-    <!-- test: file order.avsc -->             the block is what stands in this file
+    <!-- test: file order.avsc -->             the block is the content of this file
     <!-- test: background until "serving" -->  it goes on running; wait until it has written this
     <!-- test: exits 5 -->                     each of its commands ends with this code
     <!-- test: not run, it needs three hosts -->
 
-Blocks without one are run as they stand: ``console`` are commands behind ``$``, each followed by what it writes;
-``sh`` are commands; ``python`` shares one namespace with the other blocks of the page. Other languages show something,
-and are not run.
+Blocks without one are run as they stand: ``console`` are commands behind ``$``, each followed by its output; ``sh`` are
+commands; ``python`` shares one namespace with the other blocks of the page. Other languages show something, and are not
+run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Block:
 
     @property
     def until(self) -> str:
-        """What a block in the background writes when it is there, or nothing."""
+        """Return the text that a block in the background writes when it is ready, or an empty string."""
         found = re.fullmatch(r'background until "(.+)"', self.directive)
         return found[1] if found else ""
 
@@ -62,15 +62,15 @@ class Block:
         return int(self.directive.removeprefix("exits ")) if self.directive.startswith("exits ") else 0
 
     def problem(self) -> str:
-        """What is wrong with its directive, or nothing."""
+        """Return the problem with its directive, or an empty string."""
         known = re.fullmatch(r'file \S+|background until ".+"|exits \d+|not run, .+', self.directive)
         return f"line {self.line}: no such directive: {self.directive}" if self.directive and not known else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``name`` is relative to the repository; ``world`` is what runs before the first block, and ``prepare`` the script
-    that makes what its commands speak of, or nothing."""
+    """``name`` is relative to the repository; ``world`` runs before the first block, and ``prepare`` is the script that
+    makes the data of its commands, or nothing."""
 
     name: str
     world: str
@@ -88,7 +88,7 @@ class Page:
 
 
 def page(name: str) -> Page:
-    """The page of that name. Raises AssertionError where it says something that nobody understands."""
+    """Return the page of that name. Raises AssertionError for an unknown directive."""
     text = (ROOT / name).read_text()
     blocks = tuple(_block(text, match) for match in _BLOCK.finditer(text))
     said = _DIRECTIVE.findall(text.partition("\n\n")[0] + "\n")
@@ -100,7 +100,7 @@ def page(name: str) -> Page:
 
 
 def all_pages() -> list[Page]:
-    """README.md and everything below docs/, by name."""
+    """Return README.md and everything below docs/, by name."""
     names = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [page(str(path.relative_to(ROOT))) for path in names]
 

@@ -16,6 +16,6 @@ from cortado.store.transactions.operations import Commit, OnPairs
 def evaluate_pairs(
     reader: Reader, commit_ts: Timestamp, namespace: str, operations: Sequence[KvPut | KvDelete]
 ) -> Evaluation:
-    """All of them at once."""
+    """Evaluate all operations at once."""
     commit = Commit([OnPairs(namespace, each) for each in operations])
     return evaluate_commit(reader, commit_ts, Catalog(reader, CatalogCache()), commit)

@@ -1,4 +1,4 @@
-"""Whoever speaks the peers' protocol with a node: with any certificate, and with any frames."""
+"""A peer that speaks the peers' protocol with a node: with any certificate, and with any frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER_S = 20.0
 
 
 def unchecked(files: TlsFiles) -> Certificates:
-    """Certificates as a wrong or hostile node might load them: whatever the files hold."""
+    """Return certificates as a wrong or hostile node might load them: the files are not checked."""
     loaded = Certificates.__new__(Certificates)
     material = SimpleNamespace(contexts=contexts_of(files))
     loaded.current = lambda: material  # type: ignore[method-assign, assignment, return-value]
@@ -25,12 +25,13 @@ def unchecked(files: TlsFiles) -> Certificates:
 
 
 def takes_anything(connection: Connection) -> None:
-    """Read whatever comes."""
+    """Read all frames."""
     connection.expect(**{each.name: 8 << 20 for each in Kind})
 
 
 def how_it_ended(address: str, node_id: str, *frames: Frame, files: TlsFiles | None = None) -> tuple[str, list[Frame]]:
-    """Send frames to a node in another process; what it ended the connection with, and what came before that."""
+    """Send frames to a node in another process. Returns the error that it ended the connection with, and the frames
+    before it."""
     certificates = None if files is None else unchecked(files)
     answered: list[Frame] = []
 

@@ -1,5 +1,5 @@
-"""Nodes that only have peers: a transport and its listener on a real port of this process, and a node that writes down
-what reaches it."""
+"""Nodes that only have peers: a transport and its listener on a real port of this process, and a node that records the
+messages that reach it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def identity_of_node(node_id: str, cluster_id: str = CLUSTER) -> Identity:
 @dataclass
 class RecordingNode:
     """A :class:`~cortado.store.peers.interface.PeerNode` without a log. It knows the members that its transport was
-    told of last, and those in ``leaving``, whose removal is not committed."""
+    told of last, and the members in ``leaving``: their removal is not committed."""
 
     transport: PeerTransport | None = None
     leaving: tuple[Member, ...] = ()
@@ -139,7 +139,7 @@ async def running_peer(
     port: int = 0,
     physical_offset_ms: int = 0,
 ) -> AsyncIterator[PeerProcess]:
-    """A node on loopback, with nobody configured yet."""
+    """Run a node on loopback, with no peer configured yet."""
     identity = identity or identity_of_node(node_id)
     node = node or RecordingNode()
     listening = socket.create_server(("127.0.0.1", port))
@@ -166,7 +166,7 @@ async def running_peer(
 
 @asynccontextmanager
 async def calling(peer: PeerProcess, certificates: Certificates | None = None) -> AsyncIterator[Connection]:
-    """A connection to a peer, of whoever has these certificates, that takes any answer."""
+    """Connect to a peer with these certificates; the connection takes any answer."""
     target = Target(peer.address, certificates, peer.transport.limits, peer.member.node_id)
     async with connected_to(target) as connection:
         takes_anything(connection)
@@ -174,9 +174,9 @@ async def calling(peer: PeerProcess, certificates: Certificates | None = None) -
 
 
 async def how_it_ends(connection: Connection, *frames: Frame) -> CortadoError:
-    """What the other side ends a connection with on which we send these."""
+    """Send frames, and return the error with which the other side ends the connection."""
     for frame in frames:
-        # It may have ended by now, and whoever reads is told why.
+        # It may have ended by now; the reader is told why.
         with suppress(CortadoError):
             await connection.write(*frame)
     try:
@@ -188,7 +188,7 @@ async def how_it_ends(connection: Connection, *frames: Frame) -> CortadoError:
 
 
 def members(*peers: PeerProcess, **storage_ids: str) -> Roster:
-    """A configuration of these as voters."""
+    """Return a configuration of these as voters."""
     found = sorted((each.member for each in peers), key=lambda each: each.node_id)
     return Roster.of(tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def pipe_with(content: bytes) -> Iterator[Path]:
-    """The path of a pipe that holds ``content`` and ends behind it; a second reader finds it empty."""
+    """Yield the path of a pipe that holds ``content`` and ends behind it; a second reader finds it empty."""
     reading, writing = os.pipe()
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""Plain calls of a message, and what they are answered."""
+"""Plain calls of a message, and their answers."""
 
 from __future__ import annotations
 

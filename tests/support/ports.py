@@ -1,7 +1,7 @@
 """Ports on loopback that no other test process gives to a server meanwhile.
 
-A server that was killed must find its port again, though nobody listened on it for a while. So each test process locks
-a block of ports for as long as it lives, and hands them out in turn. They lie below those that the system gives to
+A killed server must find its port again, even if no process listened on it for a while. So each test process locks a
+block of ports for as long as it lives, and hands them out in turn. They lie below those that the system gives to
 outgoing connections.
 """
 
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports in a row that nobody listens on."""
+    """Return ports in a row on which no process listens."""
     return _block().take(count)
 
 
@@ -61,7 +61,7 @@ def _are_free(ports: list[int]) -> bool:
 
 @functools.cache
 def _block() -> _Block:
-    """This process's own: the file that stands for it stays locked until the process ends."""
+    """Return this process's own block: its file stays locked until the process ends."""
     locks = Path(tempfile.gettempdir()) / f"cortado-test-ports-{os.getuid()}"
     locks.mkdir(exist_ok=True)
     for first in range(_FIRST, _LAST, _BLOCK):

@@ -1,4 +1,4 @@
-"""What is stored for its owner alone: looked at under a umask that hides nothing."""
+"""Files stored for their owner alone: looked at under a umask that hides nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def no_umask() -> Iterator[None]:
 
 
 def shared(path: Path) -> list[str]:
-    """What anybody but its owner may read, write or enter, in a directory and below it."""
+    """Return the paths that users other than the owner may read, write or enter, in a directory and below it."""
     found = [path, *path.rglob("*")]
     return sorted(str(each.relative_to(path)) for each in found if stat.S_IMODE(each.lstat().st_mode) & 0o077)

@@ -1,6 +1,6 @@
-"""What must hold in a group at every moment, whatever fails: checked by :class:`support.raft_world.World`.
+"""The invariants of a group at every moment, whatever fails: checked by :class:`support.raft_world.World`.
 
-Each check reads the replicas' disks and logs from outside, as nobody in a real group can.
+Each check reads the replicas' disks and logs from outside, as no member of a real group can.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Checks:
             self._leader_is_complete(log)
 
     def _registry_fits(self, node_id, log) -> None:
-        """Every member is in the registry, no id that is used up is a member's, and a bound one is bound for good."""
+        """Check that every member is in the registry, no used up id is a member's, and a bound one is bound for
+        good."""
         roster = log.roster
         if roster is self._rosters.get(node_id):
             return
@@ -64,7 +65,8 @@ class Checks:
                 self.that(bound == each.storage_id, f"{each.node_id} has one data directory: {bound}, {each}")
 
     def _leader_is_complete(self, log) -> None:
-        """But for one that was paused, and counts its votes when a later term has committed something already."""
+        """Check that a leader holds all committed entries. One that was paused is exempt: it counts its votes when a
+        later term has committed something already."""
         if log.term < max(self._leaders):
             return
         base = log.window.base[0]
@@ -76,7 +78,7 @@ class Checks:
     # --- disks ------------------------------------------------------------------------------------------------------
 
     def stored(self, replica, writes) -> None:
-        """Entries of the same place and term are the same everywhere."""
+        """Check that entries of the same place and term are the same everywhere."""
         for each in writes:
             if each.kind is RecordKind.ENTRY:
                 first = self._bodies.setdefault((each.index, each.term), each.payload)
@@ -86,7 +88,7 @@ class Checks:
                     self._configurations.append((each.index, record.configuration))
 
     def synced(self, replica) -> None:
-        """What a log takes for durable is in the log files, as it has it in memory."""
+        """Check that the log files hold the records that a log takes for durable, as it has them in memory."""
         journal, disk = replica.log._core.journal, replica.disk
         for index in range(max(journal.base[0], disk.log.base[0]), journal.durable_index + 1):
             kept, held = disk.log.term_at(index), journal.term_at(index)
@@ -95,7 +97,7 @@ class Checks:
         self.data_follows_the_log(replica)
 
     def data_follows_the_log(self, replica) -> None:
-        """The log files reach to what is applied, but where a snapshot came, which says how they will."""
+        """Check that the log files reach the applied index, unless a snapshot came: it says how they will."""
         log, data = replica.disk.log, replica.disk.data
         if data.reset is None:
             is_within = log.base[0] <= data.applied[0] <= log.last[0]
@@ -103,7 +105,7 @@ class Checks:
             self.that(is_within and log.term_at(data.applied[0]) == data.applied[1], what)
 
     def opened(self, replica):
-        """What a start finds. Raises DataLoss."""
+        """Return the stored log that a start finds. Raises DataLoss."""
         disk = replica.disk
         log_last, is_reset = disk.log.last, disk.data.reset is not None
         stored = disk.opened()
@@ -112,7 +114,8 @@ class Checks:
         return stored
 
     def handed_over(self, replica, entries) -> None:
-        """What is to be applied is in its own log files, and committed; each once in a life, in order."""
+        """Check that entries to be applied are in the replica's own log files, and committed: each once in a life, in
+        order."""
         log, disk = replica.log, replica.disk
         life, index = self._handed.get(replica.node_id, (0, 0))
         index = max(index, disk.data.applied[0]) if life == replica.life else disk.data.applied[0]
@@ -127,7 +130,8 @@ class Checks:
         self._world.counts["handed over with the log ahead"] += log.last[0] > index
 
     def _is_committed(self, replica, entry) -> None:
-        """Once, by whom it is applied first: of the voters then or later, a majority has it on its disks."""
+        """Check an entry once, at the first replica that applies it: a majority of the voters then or later has it on
+        its disks."""
         index, term = entry.index, entry.term
         if index in self.durable_commit_index:
             return
@@ -139,7 +143,7 @@ class Checks:
         self.that(False, f"entry {index} of term {term}, which {replica.node_id} is to apply, is committed")
 
     def applied(self, replica, entries) -> None:
-        """All replicas apply the same entries, one after another. (Before they are in the data.)"""
+        """Check that all replicas apply the same entries, one after another. (Before they are in the data.)"""
         index = replica.disk.data.applied[0]
         for entry in entries:
             index += 1
@@ -157,7 +161,7 @@ class Checks:
         self.that(committed is None or committed[0] == meta.term, f"snapshot {meta} is of what was committed")
 
     def leaves(self, replica, message) -> None:
-        """A promise leaves a replica only when its disk keeps it."""
+        """Check that a promise leaves a replica only when its disk keeps it."""
         body = pb.RaftMessage.FromString(message.body)
         kind = body.WhichOneof("kind")
         if kind == "vote_response" and body.vote_response.is_granted and not body.vote_response.is_pre_vote:
@@ -176,8 +180,8 @@ class Checks:
     # --- callers ----------------------------------------------------------------------------------------------------
 
     def acknowledged(self, replica, index, term, value) -> None:
-        """What is acknowledged is on a majority's disks: of the voters now, or of those when it was appended, where
-        it was committed before they changed."""
+        """Check that an acknowledged entry is on a majority's disks: of the voters now, or of those when it was
+        appended, if it was committed before they changed."""
         now, then = (
             replica.log.configuration.voters,
             replica.log.window.roster_at(max(index, replica.log.window.base[0])).configuration.voters,
@@ -205,7 +209,7 @@ class Checks:
         self.that(read_index >= acknowledged_before, what)
 
     def freshness(self, replica) -> None:
-        """What a replica calls fresh contains all that was acknowledged by then."""
+        """Check that a replica's fresh state contains all writes that were acknowledged by then."""
         if replica.log is None or replica.log.fresh_as_of_ms is None:
             return
         at_ms = replica.true_ms(replica.log.fresh_as_of_ms) - 1e-6

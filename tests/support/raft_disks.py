@@ -1,11 +1,11 @@
-"""What a replica keeps: log files, modelled as what their records come to, and behind them the data.
+"""A replica's stores: log files, modelled as the sum of their records, and behind them the data.
 
 ::
 
     log files    HARD_STATE behind 2 | ENTRY 3 | ENTRY 4 | ENTRY 5 | TRUNCATE 5 | ...      one batch is there or is not
-    data         applied to 3, and whatever that left there                                 never ahead of the log
+    data         applied to 3, and the state that it left there                             never ahead of the log
 
-A batch that can't follow what the files hold is refused, as :mod:`cortado.store.log_files.ledger` refuses it.
+A batch that can't follow the files' records is refused, as :mod:`cortado.store.log_files.ledger` refuses it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LogDisk:
         return LogDisk(self.hard_state, dict(self.entries))
 
     def write(self, writes: Writes) -> None:
-        """A batch, whole."""
+        """Write a batch, whole."""
         for record in writes:
             self._replay(record)
         terms = [self.base[1], *(self.entries[index].term for index in sorted(self.entries))]
@@ -74,40 +74,41 @@ class LogDisk:
         return HardState() if self.hard_state is None else decode_hard_state(GROUP, self.hard_state.payload)
 
     def stored(self) -> StoredLog:
-        """What a start decodes. Raises DataLoss."""
+        """Return the log that a start decodes. Raises DataLoss."""
         return decode_stored(GROUP, self.hard_state, [self.entries[index] for index in sorted(self.entries)])
 
 
 @dataclass
 class Data:
-    """``state`` is what entries left; ``reset`` is set while the log files have not followed a snapshot."""
+    """``state`` is the state after the entries; ``reset`` is set while the log files have not followed a snapshot."""
 
     applied: tuple[int, int] = (0, 0)
     state: dict[int, bytes] = field(default_factory=dict)
     reset: HardState | None = None
 
     def apply(self, entries: Sequence[Entry]) -> None:
-        """One transaction."""
+        """Apply entries in one transaction."""
         for entry in entries:
             assert entry.index == self.applied[0] + 1, f"{entry} is applied behind {self.applied}"
             self.applied = entry.index, entry.term
             self.state[entry.index] = entry.payload.encode()
 
     def install(self, meta: SnapshotMeta, state: Mapping[int, bytes], writes: Writes) -> None:
-        """The last transaction of a snapshot: ``writes`` are how the log files are to follow."""
+        """Run the last transaction of a snapshot: ``writes`` are how the log files are to follow."""
         self.applied, self.state = (meta.index, meta.term), dict(state)
         self.reset = decode_hard_state(GROUP, writes[-1].payload)
 
 
 @dataclass
 class Disk:
-    """What survives a crash."""
+    """The part of a replica that survives a crash."""
 
     log: LogDisk = field(default_factory=LogDisk)
     data: Data = field(default_factory=Data)
 
     def opened(self) -> StoredLog:
-        """What a start finds, and makes good first where a snapshot came and the log files had not followed."""
+        """Return the log that a start finds. If a snapshot came and the log files had not followed, they are completed
+        first."""
         stored, reset = self.log.stored(), self.data.reset
         if reset is not None and stored.hard_state.base_index < reset.base_index:
             stored, writes = reset_to(GROUP, stored, reset)

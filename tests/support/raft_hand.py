@@ -8,7 +8,7 @@
     group.send_all()             -> group.mail
     group.deliver(to="n2")
     group.sync("n2")             its log files catch up
-    group.apply("n2")            and what is committed is applied to its data
+    group.apply("n2")            and committed entries are applied to its data
     group.store("n2")            both
 """
 
@@ -74,7 +74,7 @@ class Hand:
         )
 
     def start(self, node_id: str) -> RaftLog:
-        """From what is on its disk; what was not stored, or not applied, is lost."""
+        """Start a replica from its disk; writes that were not stored, or not applied, are lost."""
         self.lose(node_id)
         self.lives += 1
         self.logs[node_id] = RaftLog(
@@ -90,7 +90,7 @@ class Hand:
         return self.logs[node_id]
 
     def add_empty(self, node_id: str) -> RaftLog:
-        """Let in by whom the one with the longest log knows."""
+        """Start an empty member that knows the members of the longest log."""
         furthest = max(self.logs.values(), key=lambda log: log.last)
         self.joined[node_id] = furthest.roster
         self.disks[node_id], self.applied[node_id] = LogDisk(), []
@@ -100,26 +100,26 @@ class Hand:
         return self.logs[node_id].append(Encoded(body))
 
     def lose(self, node_id: str) -> None:
-        """What is on its way to the log files or to the data does not arrive."""
+        """Lose the writes on their way to the log files or to the data."""
         self.outstanding.pop(node_id, None)
         self.applying.pop(node_id, None)
 
     def take(self, node_id: str) -> Writes:
-        """Its writes, which stay outstanding until :meth:`sync`."""
+        """Take its writes, which stay outstanding until :meth:`sync`."""
         writes = self.logs[node_id].ready()
         if writes:
             self.outstanding[node_id] = writes
         return writes
 
     def take_committed(self, node_id: str) -> Sequence[Entry]:
-        """Entries to apply, which stay outstanding until :meth:`apply`."""
+        """Take entries to apply, which stay outstanding until :meth:`apply`."""
         entries = self.logs[node_id].applying.take()
         if entries:
             self.applying[node_id] = entries
         return entries
 
     def sync(self, node_id: str) -> bool:
-        """All that its log files are to keep becomes durable. Whether there was anything."""
+        """Make all writes for its log files durable. Returns whether there were any."""
         is_any = False
         while self.outstanding.get(node_id) or self.take(node_id):
             writes = self.outstanding.pop(node_id)
@@ -129,7 +129,7 @@ class Hand:
         return is_any
 
     def apply(self, node_id: str) -> bool:
-        """All that may be applied becomes durable in its data. Whether there was anything."""
+        """Make all entries that may be applied durable in its data. Returns whether there were any."""
         is_any = False
         while self.applying.get(node_id) or self.take_committed(node_id):
             entries = self.applying.pop(node_id)
@@ -139,15 +139,15 @@ class Hand:
         return is_any
 
     def store(self, node_id: str) -> None:
-        """Its log files catch up, and its data."""
+        """Let its log files and its data catch up."""
         while self.sync(node_id) or self.apply(node_id):
-            """Whatever came of it is stored, too."""
+            """New writes that follow from it are stored, too."""
 
     def write(self, node_id: str, writes: Writes) -> None:
         self.disks[node_id].write(writes)
 
     def install(self, node_id: str, meta: SnapshotMeta, applied: Sequence[Entry]) -> None:
-        """A snapshot, whose state is what ``applied`` left, takes the place of the data, and the log follows."""
+        """Install a snapshot: the state after ``applied`` takes the place of the data, and the log follows."""
         log = self.logs[node_id]
         writes = log.window.install(meta)
         self.applied[node_id] = list(applied)
@@ -163,7 +163,7 @@ class Hand:
             self.logs[node_id].tick(self.now_ms)
 
     def send(self, node_id: str) -> list[Letter]:
-        """What may leave a replica now goes into the mail."""
+        """Put the messages that may leave a replica now into the mail."""
         letters = [Letter(node_id, each.to, each.body) for each in self.logs[node_id].outbox()]
         self.mail += letters
         return letters
@@ -176,7 +176,7 @@ class Hand:
             self.logs[letter.to].step(letter.sender, letter.body)
 
     def forge(self, sender: str, to: str, **message: object) -> None:
-        """A message that ``sender`` never sent reaches ``to``."""
+        """Deliver to ``to`` a message that ``sender`` never sent."""
         self.logs[to].step(sender, pb.RaftMessage(**message).SerializeToString())  # type: ignore[arg-type]
 
     def deliver(self, *, sender: str = "", to: str = "", kind: str = "") -> int:
@@ -232,7 +232,7 @@ class Hand:
         return log
 
     def offer(self, node_id: str, meta: SnapshotMeta, sender: str, term: int) -> None:
-        """A leader's word of a snapshot reaches a replica."""
+        """Deliver a leader's word of a snapshot to a replica."""
         notice = pb.SnapshotNotice(
             snapshot_id=meta.snapshot_id,
             index=meta.index,

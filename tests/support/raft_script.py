@@ -1,29 +1,30 @@
-"""Runs a script over a group of logs and writes down what happens: text in, text out.
+"""Runs a script over a group of logs and records the events: text in, text out.
 
-A transcript holds three kinds of lines. What begins with ``#`` teaches. What begins in the first column is a command.
-What is indented is what the command did, and that alone is written anew when a transcript is rendered::
+A transcript holds three kinds of lines. Lines that begin with ``#`` teach. Lines that begin in the first column are
+commands.
+Indented lines are the effect of the command; only they are written anew when a transcript is rendered::
 
     # n1 asks first whether it could win.
     tick n1 600
       n1 -> n2  pre-vote for term 2? my log ends at 2@1
 
-Each line of the output begins with the replica that does something: ``n1 -> n2`` sends, ``n2 <- n1`` receives what
-was sent. Nothing happens by itself: time passes by ``tick``, a message arrives by ``deliver``, a disk keeps something
-by ``store``. Only the logs are real (:mod:`support.raft_hand`), and their random times are the same in every run.
+Each line of the output begins with the replica that does something: ``n1 -> n2`` sends, ``n2 <- n1`` receives. Nothing
+happens by itself: time passes by ``tick``, a message arrives by ``deliver``, a disk keeps something by ``store``. Only
+the logs are real (:mod:`support.raft_hand`), and their random times are the same in every run.
 
 ====================================  ==================================================================================
 ``group N [SETTING=VALUE ...]``       N voters, n1 to nN, whose logs begin behind the same entry, 2@1
 ``tick [NODE ...] MS``                the time passes for all; those named, or all, notice
 ``run MS``                            the time passes in steps of 50 ms; all messages arrive, all disks keep up
 ``settle``                            the same until nothing is left to do, and no time passes
-``campaign NODE``                     NODE alone campaigns, until it leads: what it sends then is in the mail
+``campaign NODE``                     NODE alone campaigns, until it leads: its messages are then in the mail
 ``elect NODE``                        the same, and ``settle``: its first entry is committed
 ``propose NODE VALUE ...``            append; ``examine NODE VALUE`` lets followers examine it before they keep it
-``deliver [FROM -> TO [KIND]]``       what is in the mail arrives; ``*`` is anybody; KIND is ``vote`` or its ``reply``,
+``deliver [FROM -> TO [KIND]]``       the mail arrives; ``*`` is any replica; KIND is ``vote`` or its ``reply``,
                                       ``append`` or its ``answer``, ``heartbeat``, ``handover``, ``snapshot``
 ``drop [FROM -> TO [KIND]]``          it is lost; ``hold`` keeps it back until ``release``
 ``cut NODE``, ``heal NODE``           everything to and from NODE is lost, from now on
-``store [NODE ...]``                  disks catch up, and what is committed is applied
+``store [NODE ...]``                  disks catch up, and committed entries are applied
 ``sync [NODE ...]``                   log files catch up, and nothing is applied; ``apply [NODE ...]`` applies it
 ``crash NODE``, ``start NODE``        only what is on its disk comes back
 ``read NODE``                         a linearizable read begins
@@ -34,12 +35,12 @@ by ``store``. Only the logs are real (:mod:`support.raft_hand`), and their rando
 ``compact NODE INDEX``                entries up to INDEX may go
 ``offer LEADER NODE``                 say that a snapshot can be fetched; ``fetch NODE`` installs it
 ``forge FROM -> TO KIND TERM``        a message that a log of FROM never sent: ``heartbeat``, ``vote``, ``pre-vote``
-``doubt NODE [KEY]``                  NODE doubts what it examines: the leader lost KEY, or NODE itself lacks something
+``doubt NODE [KEY]``                  NODE doubts examined entries: the leader lost KEY, or NODE itself lacks something
 ``trust NODE``, ``disown NODE``       NODE doubts no more; NODE gives up the entries of its own that others doubt
-``show [NODE ...]``                   what replicas know
+``show [NODE ...]``                   the knowledge of replicas
 ====================================  ==================================================================================
 
-Before a command, ``quietly`` leaves out messages and disks: only what has become of the replicas is said.
+Before a command, ``quietly`` leaves out messages and disks: only changes of the replicas are shown.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from support.raft_hand import Hand, Letter
 from support.raft_words import View, message_words, place_words, writes_words
 
 _ROUNDS_MAX = 100
-# What a script calls the kinds of messages.
+# The script's names for the kinds of messages.
 _KINDS = {
     "vote": "vote_request",
     "reply": "vote_response",
@@ -71,8 +72,8 @@ _KINDS = {
 
 
 def render(text: str) -> str:
-    """The transcript ``text`` with the output that its commands have now. Raises ValueError, naming the line of a
-    command that cannot be run."""
+    """Return the transcript ``text`` with the output that its commands have now. Raises ValueError, naming the line of
+    a command that cannot be run."""
     warned: list[str] = []
     handler = _Warnings(warned)
     logger = logging.getLogger("cortado.raft")
@@ -114,7 +115,7 @@ def _run(line: str, scene: Scene | None, warned: list[str]) -> Scene:
 
 
 class _Warnings(logging.Handler):
-    """Gathers what a log warns of, so that the replica that received a message can be heard saying it."""
+    """Gathers a log's warnings, so that the replica that received a message can be shown to give them."""
 
     def __init__(self, warned: list[str]) -> None:
         super().__init__(logging.WARNING)
@@ -125,7 +126,7 @@ class _Warnings(logging.Handler):
 
 
 class Scene(Hand):
-    """A group moved by hand, whose every move is written down."""
+    """A group moved by hand that writes down every move."""
 
     def __init__(self, voters: int, settings: RaftSettings, warned: list[str]) -> None:
         if voters < 1:
@@ -157,13 +158,13 @@ class Scene(Hand):
             self._notice_in_brief(node_id)
 
     def _end_rounds(self) -> None:
-        """A node's round ends with a tick, here without that time passes: a leader counts what it was told."""
+        """End each node's round with a tick that takes no time: a leader counts the answers that it got."""
         for node_id, log in self.logs.items():
             log.tick(log._core.now_ms)
             self.send(node_id)
 
     def said(self) -> list[str]:
-        """What was written down since the last time."""
+        """Return the lines since the last call."""
         lines, self._lines = self._lines, []
         return lines
 
@@ -177,7 +178,7 @@ class Scene(Hand):
             self._say(who, words)
 
     def _notice(self, node_id: str) -> None:
-        """Write down what has changed at a replica, and what its callers can be told."""
+        """Write down the changes at a replica, and the answers for its callers."""
         if self._is_quiet or node_id not in self.logs:
             return
         before, now = self._views[node_id], View.of(node_id, self.logs[node_id])
@@ -213,7 +214,7 @@ class Scene(Hand):
             else:
                 self._reads.setdefault(node_id, []).append(read)
 
-    # --- what a Hand does, written down -----------------------------------------------------------------------------
+    # --- moves of a Hand, written down ------------------------------------------------------------------------------
 
     def start(self, node_id: str) -> RaftLog:
         log = super().start(node_id)
@@ -221,7 +222,7 @@ class Scene(Hand):
         return log
 
     def send(self, node_id: str) -> list[Letter]:
-        """What leaves goes into the mail in the order of the receivers, whatever order the log has them in."""
+        """Put outgoing messages into the mail in the order of the receivers, whatever their order in the log."""
         self._notice(node_id)
         in_mail = len(self.mail)
         letters = sorted(super().send(node_id), key=lambda letter: letter.to)
@@ -288,12 +289,12 @@ class Scene(Hand):
         raise ValueError(f"after {_ROUNDS_MAX} rounds there is still something to do")
 
     def _has_work(self, node_id: str) -> bool:
-        """For its disk: something to store, or to apply."""
+        """Return whether its disk has something to store, or to apply."""
         log = self.logs[node_id]
         return log.has_writes or log.applying.backlog > 0
 
     def _do_campaign(self, node_id: str) -> None:
-        """In steps, since nobody can know how long the random times are and how often it must try."""
+        """Campaign in steps, since the random times and the number of tries are unknown."""
         for other, log in self.logs.items():
             log.may_lead = other == node_id
         self.pass_ms(self.settings.election_ms_min)
@@ -314,7 +315,7 @@ class Scene(Hand):
         self._do_settle()
 
     def _which(self, sender: str, to: str, kind: str) -> dict[str, str]:
-        """The mail that a command means."""
+        """Return the mail that a command means."""
         for node_id in (sender, to):
             if node_id != "*" and node_id not in self.disks:
                 raise KeyError(node_id)
@@ -420,7 +421,7 @@ class Scene(Hand):
         log.window.offer_snapshot(to, meta)
 
     def _do_fetch(self, node_id: str) -> None:
-        """The end of an installation; what came before it is no matter of the log's."""
+        """End an installation; its earlier steps do not concern the log."""
         offer = self.logs[node_id].window.snapshot_offer
         if offer is None:
             raise ValueError(f"nothing is offered to {node_id}")
@@ -428,7 +429,7 @@ class Scene(Hand):
         self._say(node_id, f"installs snapshot {meta.snapshot_id} of {place_words((meta.index, meta.term))}")
         self.install(node_id, meta, [each for each in self.applied[offer.sender] if each.index <= meta.index])
 
-    # --- commands: what is wrong --------------------------------------------------------------------------------------
+    # --- commands: errors ---------------------------------------------------------------------------------------------
 
     def _do_forge(self, sender: str, _arrow: str, to: str, kind: str, term: str) -> None:
         number = int(term)

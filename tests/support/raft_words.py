@@ -1,7 +1,7 @@
-"""What happens in a Raft group, in words: the lines of the transcripts in ``tests/golden/raft/transcripts``.
+"""The events of a Raft group, in words: the lines of the transcripts in ``tests/golden/raft/transcripts``.
 
-``4@2`` is the entry at index 4 that the leader of term 2 appended. A message is one phrase that says what its sender
-asks or tells. A :class:`View` is what can be seen of one replica; two views of it tell what has changed.
+``4@2`` is the entry at index 4 that the leader of term 2 appended. A message is one phrase, its sender's question or
+statement. A :class:`View` is the visible state of one replica; two views of it show its changes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _answer_words(answer: pb.Acknowledgement, term: int) -> str:
 
 
 def writes_words(writes: Writes) -> str:
-    """A batch of records of the log files."""
+    """Return a batch of records of the log files, in words."""
     state, cut, put = "", "", []
     for record in writes:
         if record.kind is RecordKind.HARD_STATE:
@@ -127,7 +127,7 @@ def _vote_given(voted_for: str) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """``entries`` are what memory holds behind ``base``: each entry's place, and it in words."""
+    """``entries`` are the entries that memory holds behind ``base``: each entry's place, and it in words."""
 
     node_id: str
     role: int
@@ -176,7 +176,7 @@ class View:
         return f"knows no leader in term {self.term}, {_vote_given(self.voted_for)}"
 
     def summary(self) -> str:
-        """All of it, in a line."""
+        """Return all of it, in a line."""
         entries = ", ".join(words for _, words in self.entries) or "no entries"
         return (
             f"{self.standing()}; behind {place_words(self.base)}: {entries}; "
@@ -184,12 +184,12 @@ class View:
         )
 
     def brief(self) -> str:
-        """Where it stands, and its log."""
+        """Return its role and its log, in brief."""
         last = self.entries[-1][0] if self.entries else self.base
         return f"{self.standing()}; its log ends at {place_words(last)}, committed to {self.committed}"
 
     def changes_to(self, now: View) -> Iterator[str]:
-        """A phrase for each thing that is different in ``now``."""
+        """Yield a phrase for each thing that is different in ``now``."""
         if (self.role, self.term, self.voted_for, self.leader) != (now.role, now.term, now.voted_for, now.leader):
             yield now.standing()
         yield from self._entries_changed(now)

@@ -1,8 +1,8 @@
 """Replicas of one group in one process, over a virtual network, virtual disks and virtual clocks, all from one seed.
 
 Only ``RaftLog`` is real. A :class:`Replica` stands for the node around it: it stores writes in its log files, and
-applies to its data what is committed, each in its own time; a crash may lose what is on its way. And it carries
-messages. The :class:`World` owns time and faults, and checks after every event what must never be otherwise
+applies committed entries to its data, each in its own time; a crash may lose writes on their way. And it carries
+messages. The :class:`World` owns time and faults, and checks the invariants after every event
 (:mod:`support.raft_checks`)::
 
     world = World(seed=7)
@@ -59,7 +59,7 @@ class Rates:
 
 
 def any_rates(draw: random.Random) -> Rates:
-    """Each seed has a weather of its own: a fault that is rare everywhere meets few others."""
+    """Draw rates. Each seed has a weather of its own: a fault that is rare everywhere meets few others."""
     rates = Rates(
         loss=draw.choice([0.0, 0.02, 0.02, 0.2]),
         duplicate=draw.choice([0.0, 0.05, 0.4]),
@@ -90,13 +90,13 @@ def any_rates(draw: random.Random) -> Rates:
 
 
 def quiet_rates(propose_ms: float = 0.0) -> Rates:
-    """No faults."""
+    """Return rates without faults."""
     rates = Rates(**dict.fromkeys((each.name for each in fields(Rates)), 0.0))
     return replace(rates, delay_ms=1.0, disk_ms_max=1.0, data_ms_max=1.0, propose_ms=propose_ms)
 
 
 class Replica:
-    """A node's shell around its ``RaftLog``; ``log`` is None while it is down."""
+    """A node's shell around its ``RaftLog``; ``log`` is None while the node is down."""
 
     def __init__(self, world: World, node_id: str, disk: Disk) -> None:
         self.world = world
@@ -159,7 +159,7 @@ class Replica:
             self.round()
 
     def round(self) -> None:
-        """What a node's loop does: step, tick, send, store, answer."""
+        """Run a round as a node's loop does: step, tick, send, store, answer."""
         log = self.log
         if log is None or self.world.now_ms < self.paused_until_ms:
             return
@@ -177,7 +177,7 @@ class Replica:
         self._after(log)
 
     def _ask_who_it_is(self, log: RaftLog, sender: str) -> None:
-        """As the peers' transport does: members that we know are asked for a stranger."""
+        """Ask as the peers' transport does: members that we know are asked for a stranger."""
         if log.standing.member(sender) is not None or log.standing.is_believed(sender):
             return
         words = []
@@ -224,7 +224,7 @@ class Replica:
         self._after_disk(self.world.data_delay_ms(self), done)
 
     def _after_disk(self, delay_ms: float, done: Callable[[], None]) -> None:
-        """Unless a crash comes first."""
+        """Run ``done`` after a delay, unless a crash comes first."""
         life = self.life
         self.world.after(delay_ms, lambda: done() if self.life == life else None)
 
@@ -306,7 +306,7 @@ class Replica:
             self._fetch(offer.sender, offer.meta)
 
     def _fetch(self, sender: str, meta: SnapshotMeta) -> None:
-        """Meanwhile the log goes on, and may come to hold what the snapshot brings."""
+        """Fetch a snapshot. Meanwhile the log goes on, and may come to hold its entries."""
         world = self.world
         if meta.index <= self.disk.data.applied[0]:
             return
@@ -330,7 +330,7 @@ class Replica:
         self._after_disk(world.random.uniform(1, 60), fetched)
 
     def _install(self, meta: SnapshotMeta, state: dict[int, bytes]) -> None:
-        """The data first, then the log files; and then the data forgets how they were to follow."""
+        """Install into the data first, then the log files; and then the data forgets how they were to follow."""
         world = self.world
         if self.storing or self.applying:
             self._after_disk(0.5, lambda: self._install(meta, state))
@@ -397,7 +397,7 @@ class World:
         self._found(voters)
 
     def _found(self, voters: int) -> None:
-        """A group that was founded by one and has grown to ``voters``, on whose disks that stands."""
+        """Found a group of one that has grown to ``voters``, as their disks say."""
         members = tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}") for i in range(voters))
         writes = bootstrap_writes(GROUP, members[0])
         if voters > 1:
@@ -446,7 +446,7 @@ class World:
         self.after(self.random.expovariate(1 / mean_ms), happen)
 
     def calm(self, within_ms: float = 12_000.0) -> None:
-        """No more faults: within that time all members apply the same, and a new proposal is acknowledged."""
+        """End all faults: within that time all members apply the same, and a new proposal is acknowledged."""
         self.rates, self.is_calm = quiet_rates(20.0), True
         self._cuts.clear()
         for replica in self.replicas.values():
@@ -489,7 +489,7 @@ class World:
             self.after(delay_ms, lambda: self.replicas[message.to].receive(sender, message.body))
 
     def disk_delay_ms(self, replica: Replica) -> float:
-        """Of its log files."""
+        """Return the delay of its log files."""
         if replica.hung_log_until_ms > self.now_ms:
             return replica.hung_log_until_ms - self.now_ms
         return self.random.uniform(0.1, self.rates.disk_ms_max)
@@ -505,7 +505,7 @@ class World:
         return self.replicas[self.random.choice(sorted(self.replicas))]
 
     def leader(self) -> Replica | None:
-        """The one of the highest term that may append."""
+        """Return the replica of the highest term that may append."""
         leading = [each for each in self.replicas.values() if each.log is not None and each.log.is_leader]
         return max(leading, key=lambda each: each.log.term, default=None)
 
@@ -535,7 +535,7 @@ class World:
         self.after(delay_ms, lambda: replica.start() if replica.log is None else None)
 
     def _let_some_arrive(self, replica: Replica) -> None:
-        """What was on its way to either store may be there, or not."""
+        """Let writes on their way to either store arrive, or not."""
         disk = replica.disk
         self.counts["crashes with data behind"] += replica.log.applying.backlog > 0
         self.counts["crashes while it was applied"] += bool(replica.applying)
@@ -571,7 +571,7 @@ class World:
         self.counts["one-way partitions"] += is_one_way
 
     def _link(self) -> None:
-        """One pair of nodes loses sight of each other, while both see the rest."""
+        """Cut one pair of nodes from each other, while both see the rest."""
         one, other = self._any().node_id, self._any().node_id
         if one == other:
             return
@@ -607,7 +607,7 @@ class World:
             replica.round()
 
     def _rebuild(self) -> None:
-        """A replica takes another's state, which it was not offered: its log may be ahead of it, and go on from it."""
+        """Give a replica another's state, which it was not offered: its log may be ahead of it, and go on from it."""
         replica, holder = self._any(), self._any()
         if replica.log is None or holder.log is None or replica.log._core.is_leading:
             return
@@ -629,7 +629,7 @@ class World:
         self._ask("transfers", lambda log: log.transfer.begin())
 
     def _member(self) -> None:
-        """One step of growing or shrinking, whatever the leader allows."""
+        """Grow or shrink by one step, if the leader allows it."""
         leader = self.leader()
         if leader is None:
             return
@@ -670,7 +670,7 @@ class World:
 
 
 def small_settings(*, lease: bool = False) -> RaftSettings:
-    """Small bounds, so that windows fill, logs are compacted and messages are split within seconds."""
+    """Return small bounds, so that windows fill, logs are compacted and messages are split within seconds."""
     return RaftSettings(
         lease=lease,
         window_bytes_max=20_000,

@@ -1,4 +1,4 @@
-"""A history of documents and pairs, from a seed: what a backup is to bring back, version by version."""
+"""A history of documents and pairs, from a seed: the history that a backup has to restore, version by version."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RandomHistory:
         )
 
     def step(self) -> None:
-        """One write, of one key or of many."""
+        """Make one write, of one key or of many."""
         draw, client = self._random, self._client
         steps: list[Callable[[], object]] = [self._put, self._put, self._update, self._delete, self._pairs, self._pairs]
         steps += [self._make_table] if self._tables < 6 else []
@@ -89,7 +89,7 @@ class RandomHistory:
 
 
 def versions_of(client: Client, at: Timestamp, since: Timestamp) -> Versions:
-    """All versions above ``since``, up to ``at``: key, timestamp, kind and payload."""
+    """Return all versions above ``since``, up to ``at``: key, timestamp, kind and payload."""
     found: Versions = set()
     for start, end in archived_ranges():
         for body in client.backups.read(start, end, Wanted(at, since, history=True)):
@@ -99,7 +99,7 @@ def versions_of(client: Client, at: Timestamp, since: Timestamp) -> Versions:
 
 
 def state_of(client: Client, at: Timestamp) -> Versions:
-    """What a read at ``at`` finds of every key."""
+    """Return the version of every key that a read at ``at`` finds."""
     found: Versions = set()
     for start, end in archived_ranges():
         for body in client.backups.read(start, end, Wanted(at)):

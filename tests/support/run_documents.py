@@ -27,7 +27,7 @@ _SCHEMAS: Final = [parse_document_schema(text) for text in TEXTS]
 
 
 async def create_tables(node: Host) -> None:
-    """Three of one schema, the first version of it."""
+    """Create three tables of one schema, the first version of it."""
     tables, schemas = TablesService(node), SchemasService(node)
     await tables.create_database(tables_pb2.CreateDatabaseRequest(database=DATABASE))
     await schemas.register(schemas_pb2.RegisterSchemaRequest(subject="d.rows", schema=TEXTS[0]))
@@ -61,7 +61,7 @@ class DocumentAsker:
         self.versions = 1
 
     def register(self) -> tuple[str, bytes]:
-        """The next version of the schema."""
+        """Register the next version of the schema."""
         self.versions = 2
         request = schemas_pb2.RegisterSchemaRequest(subject="d.rows", schema=TEXTS[1], request_id=self._request_id())
         return "Schemas/Register", request.SerializeToString()

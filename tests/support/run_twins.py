@@ -1,7 +1,7 @@
 """Two nodes that are asked the same: one answers the plain calls of a message together, the other each by itself.
 
-Both stand on clocks that are set, over stores in memory, and draw nothing from chance. So what they append, answer,
-store and measure has to be the same bytes.
+Both stand on clocks that are set, over stores in memory, and draw nothing from chance. So their appends, answers,
+stores and measures have to be the same bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Served:
         self._replies: asyncio.Queue[calls_pb2.CallReply] = asyncio.Queue()
 
     async def start(self) -> None:
-        # To the millisecond: what stands between follows a clock that is set a little later.
+        # To the millisecond: times in between follow a clock that is set a little later.
         self.node.clock._read_physical_ms = self.clock
         await self.node.start()
         # A client takes its first request id from a time that it was told.
@@ -106,7 +106,7 @@ class Served:
         await self.node.stop()
 
     async def hang_up(self) -> None:
-        """The stream breaks."""
+        """Break the stream."""
         self._taking.cancel()
         with suppress(asyncio.CancelledError):
             await self._taking
@@ -125,7 +125,7 @@ class Served:
         self._messages.put_nowait(calls_pb2.CallBatch(calls=calls, cancelled=cancelled))
 
     async def receive(self, count: int) -> dict[int, calls_pb2.CallReply]:
-        """So many replies, by the ids of their calls."""
+        """Receive ``count`` replies, by the ids of their calls."""
         found: dict[int, calls_pb2.CallReply] = {}
         async with asyncio.timeout(WAIT_S):
             while len(found) < count:
@@ -139,17 +139,17 @@ class Served:
         return await self.receive(len(calls))
 
     async def applied(self) -> None:
-        """All that was answered is stored."""
+        """Wait until all answered calls are stored."""
         replica = self.node.meta
         await replica.reads.applied_to(replica.read_ts())
 
     def stored(self) -> dict[Space, dict[bytes, bytes]]:
-        """All that lies in its engine."""
+        """Return all that lies in its engine."""
         with self.node.engine.read() as txn:
             return {space: _all_of(txn, space) for space in (Space.DATA, Space.REQUESTS, Space.CHANGES)}
 
     def measured(self) -> dict[str, tuple[Any, ...]]:
-        """Of each method: how many ended and how, were counted, came and were sent."""
+        """Return for each method how many calls ended and how, were counted, came and were sent."""
         return {
             name: (each.ok, dict(each.codes), each.durations.count, each.received_bytes, each.sent_bytes)
             for name, each in self.requests.methods.items()
@@ -175,7 +175,7 @@ def sizes_of_runs(patch: pytest.MonkeyPatch) -> list[int]:
 
 
 def serving(scenario: Callable[[Served], Awaitable[None]], **options: Any) -> None:
-    """Run ``scenario`` with a node whose plain calls go together."""
+    """Run ``scenario`` with a node that answers plain calls together."""
 
     async def served() -> None:
         each = Served(runs=True, **options)
@@ -189,11 +189,11 @@ def serving(scenario: Callable[[Served], Awaitable[None]], **options: Any) -> No
     run(served)
 
 
-# --- what is asked ---------------------------------------------------------------------------------------------
+# --- questions -------------------------------------------------------------------------------------------------
 
 
 class Asker:
-    """Draws messages. What it has asked before it asks again now and then."""
+    """Draws messages. It asks earlier questions again now and then."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -205,7 +205,7 @@ class Asker:
         self._documents = DocumentAsker(source, self._request_id)
 
     def answered(self, reply: calls_pb2.CallReply) -> None:
-        """An etag for later conditions, where it is one of a put."""
+        """Keep an etag for later conditions, if the reply is one of a put."""
         if reply.reply:
             self._etags.append(kv_pb2.KvPutResponse.FromString(reply.reply).etag)
 
@@ -256,7 +256,7 @@ class Asker:
     def _plain_get(self) -> tuple[str, bytes]:
         return "Get", kv_pb2.KvGetRequest(namespace=self._namespace(), key=self._key()).SerializeToString()
 
-    # --- what is not plain -------------------------------------------------------------------------------------
+    # --- other calls -------------------------------------------------------------------------------------------
 
     def _conditional(self) -> tuple[str, bytes]:
         request = self._put(request_id=self._request_id())
@@ -303,7 +303,7 @@ class Asker:
         request = kv_pb2.KvGetRequest.FromString(self._plain_get()[1])
         match self._random.randrange(5):
             case 0 | 1 if len(self._etags) > 1:
-                # Not ahead of the log, where a read writes a ceiling.
+                # Not ahead of the log: there a read writes a ceiling.
                 ts = Timestamp.parse(self._random.choice(self._etags))
                 request.at.timestamp.CopyFrom(timestamp_message(ts))
             case 2:

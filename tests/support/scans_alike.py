@@ -85,7 +85,7 @@ def by_kernel(
     rows: int,
     size: int,
 ) -> list[Row] | None:
-    """None where there is something that it does not know."""
+    """Return the rows that the kernel reads, or None if it meets something that it does not know."""
     (start, end), found = within, list[Row]()
     while start < end:
         chunk = kernel.read(mapped, Slice(start, end, suffix_of(ts), suffix_of(ts), reverse, rows, size))
@@ -101,7 +101,7 @@ def by_kernel(
 
 
 def tree_of(mapped: MappedFile) -> Tree:
-    """As it is now; read while the caller knows that nobody writes."""
+    """Return the tree as it is now. The caller reads it while it knows that no writer runs."""
     with mapped.tree(Space.DATA) as tree:
         assert tree is not None
         return tree

@@ -58,7 +58,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Served:
-    """``endpoint`` is where clients find it; ``call`` runs a coroutine on the node's own loop."""
+    """``endpoint`` is the address for clients; ``call`` runs a coroutine on the node's own loop."""
 
     endpoint: str
     node: Host

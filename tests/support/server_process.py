@@ -1,7 +1,7 @@
 """A real server in a process of its own, for tests that go over the wire.
 
-It serves on a free port of loopback, says so in a file, and is waited for. Whatever a test does, it ends: a process
-that is still there when its owner is done, or when the test run ends, is killed.
+It serves on a free port of loopback, says so in a file, and is waited for. Every process ends, whatever the test does:
+a process that is still there when its owner is done, or when the test run ends, is killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RUNNING: set[subprocess.Popen[bytes] | Forked] = set()
 
 @cache
 def zygote() -> Zygote:
-    """The one of this test process, from its first server on; it ends with us, since its socket does."""
+    """Return the zygote of this test process, from its first server on. It ends with us, since its socket does."""
     return Zygote()
 
 
@@ -44,7 +44,7 @@ def _kill_leftovers() -> None:
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``.
 
-    The longer it has waited, the seldomer it asks: what is waited for wants the processor, too."""
+    The longer it has waited, the seldomer it asks: the process under test wants the processor, too."""
     began_s = time.monotonic()
     while not condition():
         waited_s = time.monotonic() - began_s
@@ -53,7 +53,7 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether it stands still, as SIGSTOP lets it."""
+    """Return whether it stands still, as SIGSTOP lets it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except (FileNotFoundError, ProcessLookupError):
@@ -61,13 +61,13 @@ def is_stopped(pid: int) -> bool:
 
 
 def peer_address_of(address: str) -> str:
-    """Where a node that listens at ``address`` listens for peers, unless it is told otherwise."""
+    """Return the address at which a node at ``address`` listens for peers by default."""
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) + 1}"
 
 
 class ServerProcess:
-    """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far.
+    """``cortado server`` on ``data_dir``. ``endpoint`` is its address, ``log`` its output so far.
 
     ``under`` is a command that runs it, such as a tracer; it must become the server, or end with it. ``cortado`` is the
     command line of another build or environment; it may be set anew for the next start.
@@ -94,7 +94,7 @@ class ServerProcess:
 
     @property
     def peer_address(self) -> str:
-        """Where its peers find it: the port after its clients' one."""
+        """Return the address for its peers: the port after its clients' one."""
         return peer_address_of(self._listen)
 
     @property
@@ -116,7 +116,7 @@ class ServerProcess:
 
     @property
     def served_at(self) -> str:
-        """Where it serves; empty while it does not yet."""
+        """Return the address at which it serves, empty while it does not yet."""
         return self._port_file.read_text().strip() if self._port_file.exists() else ""
 
     @property
@@ -126,12 +126,12 @@ class ServerProcess:
         return self._process.poll()
 
     def start(self) -> ServerProcess:
-        """Starts it and waits until it serves. A second start serves on the same address."""
+        """Start it and wait until it serves. A second start serves on the same address."""
         self.launch()
         return self.await_ready()
 
     def launch(self) -> None:
-        """Starts it, and waits for nothing."""
+        """Start it, and wait for nothing."""
         self._port_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
             self._log_before_bytes = log.tell()
@@ -143,7 +143,7 @@ class ServerProcess:
         _RUNNING.add(self._process)
 
     def await_ready(self) -> ServerProcess:
-        """Waits until what was launched serves; kills it where it does not."""
+        """Wait until the launched process serves; kill it if it does not."""
         try:
             wait_until(self._is_ready, f"the server is ready\n{self.log}", READY_S)
         except BaseException:
@@ -154,11 +154,11 @@ class ServerProcess:
         return self
 
     def stop(self) -> int:
-        """Asks it to end, as an operator does, and returns its exit code."""
+        """Ask it to end, as an operator does, and return its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash would."""
+        """End it as a crash would."""
         self._end(signal.SIGKILL)
 
     @property
@@ -166,7 +166,7 @@ class ServerProcess:
         return self.is_running and is_stopped(self.pid)
 
     def pause(self) -> None:
-        """Stops it from doing anything, with its connections open."""
+        """Stop all its work, with its connections open."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -205,7 +205,7 @@ class ServerProcess:
 
 @contextmanager
 def running_server(data_dir: Path, *options: str) -> Iterator[ServerProcess]:
-    """A server for the length of a ``with`` block; killed if it does not end by itself."""
+    """Run a server for the length of a ``with`` block; kill it if it does not end by itself."""
     server = ServerProcess(data_dir, *options)
     try:
         yield server.start()

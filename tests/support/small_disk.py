@@ -12,7 +12,7 @@ from support.needs import need, need_root
 
 @contextmanager
 def mounted_disk(disk: Path, size_mib: int) -> Iterator[Path]:
-    """A tmpfs of ``size_mib`` at ``disk``, for the length of the block. Skips the test where none can be mounted."""
+    """Mount a tmpfs of ``size_mib`` at ``disk``, for the length of the block. Skips the test if that fails."""
     need_root()
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(disk)], check=False)

@@ -1,5 +1,5 @@
 """Three whole nodes in one process and in virtual time, joined by queues: members that can be cut off, crashed at a
-chosen transaction of an installation, and started again on what their disks held."""
+chosen transaction of an installation, and started again on their disks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class InstallEngine(MemoryEngine):
 
 
 class Member:
-    """One node, and what of it survives its process."""
+    """One node, with the parts that survive its process."""
 
     def __init__(self, cluster: SnapshotCluster, node_id: str) -> None:
         self.cluster = cluster
@@ -118,12 +118,12 @@ class Member:
         await self.node.start()
 
     async def crash(self) -> None:
-        """The process is gone, and with it what was not synced."""
+        """End the process, with its unsynced writes."""
         self.is_up = False
         self.storage.crashed.set()
         await self.node.meta.snapshot_receiver.stop()
         await self.node.meta.snapshot_sender.stop()
-        # What is left of this life must not run a round any more.
+        # The rest of this life must not run a round any more.
         self.node.meta.driver.fail(Unavailable("killed"))
         self.files.crash()
         self.engine.crash_at = 0
@@ -147,7 +147,8 @@ class Member:
 
 
 class SnapshotCluster:
-    """``cut`` members hear nothing and are heard by nobody. Streams of snapshots wait while ``hold`` is clear."""
+    """``cut`` members hear no other member, and no other member hears them. Streams of snapshots wait while ``hold`` is
+    clear."""
 
     def __init__(self) -> None:
         self.members = {name: Member(self, name) for name in ("n1", "n2", "n3")}
@@ -169,7 +170,7 @@ class SnapshotCluster:
         return both_up and not {one, other} & self.cut
 
     async def write(self, size_bytes: int = 40) -> None:
-        """Write one more key, through whoever leads, however long that takes."""
+        """Write one more key at the leader, however long that takes."""
         self._number += 1
         name, value = f"row {self._number:05}", random.Random(self._number).randbytes(size_bytes)
         deadline = _now_s() + WAIT_S
@@ -191,7 +192,7 @@ class SnapshotCluster:
 
     @asynccontextmanager
     async def being_written(self) -> AsyncIterator[None]:
-        """Writes go on in the background, one after the other, as long as the block lasts."""
+        """Write in the background, one key after the other, as long as the block lasts."""
         stop = asyncio.Event()
 
         async def write_on() -> None:
@@ -209,7 +210,7 @@ class SnapshotCluster:
     async def converged(self, *members: Member) -> None:
         """Wait until all have applied the same, and hold all that was acknowledged."""
         everybody = members or tuple(self.members.values())
-        # What was acknowledged is applied a little later.
+        # Acknowledged entries are applied a little later.
         await until(lambda: len({index for each in everybody for index in (each.applied_index, each.last_index)}) == 1)
         for each in everybody:
             assert each.data() == everybody[0].data()
@@ -219,7 +220,7 @@ class SnapshotCluster:
 
 
 class _Transport:
-    """Of one life of one member."""
+    """The transport of one life of one member."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
@@ -227,7 +228,7 @@ class _Transport:
         self._life = member.lives
 
     def configure(self, configuration: Roster) -> None:
-        """Everybody is connected who is not cut off."""
+        """Connect all members that are not cut off."""
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -270,13 +271,13 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def bound(name: str) -> ConfiguredMember:
-    """A node as it binds itself."""
+    """Return a node as it binds itself."""
     return ConfiguredMember(name, f"{name}:7622", f"disk of {name}", f"{name}:7621")
 
 
 @asynccontextmanager
 async def three_nodes() -> AsyncIterator[SnapshotCluster]:
-    """A group of three voters, with n1 leading at first."""
+    """Run a group of three voters, with n1 leading at first."""
     cluster = SnapshotCluster()
     first = cluster.members["n1"]
     await first.start()

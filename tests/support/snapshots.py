@@ -88,7 +88,7 @@ def fill(engine: Engine, *, index: int, term: int = 3, rows: int = 100, value_by
 
 
 def contents(engine: Engine) -> dict[Space, dict[bytes, bytes]]:
-    """All that an engine holds, but how the log is to be reset."""
+    """Return all that an engine holds, but how the log is to be reset."""
     held: dict[Space, dict[bytes, bytes]] = {}
     with engine.read() as txn:
         for space in (Space.DATA, Space.REQUESTS, Space.META):
@@ -105,7 +105,7 @@ def stored_state(engine: Engine) -> AppliedState:
 
 
 class CountingEngine(MemoryEngine):
-    """Ends the process at a commit: ``crash_at`` (from 1) before it is durable, or after, where ``is_durable``.
+    """Ends the process at a commit: ``crash_at`` (from 1) before it is durable, or after it if ``is_durable``.
     ``failures`` are raised by the commits after ``fail_after``, one each."""
 
     def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
@@ -208,7 +208,7 @@ class CrashingLog(LogFiles):
 
 
 class FakeDriver:
-    """Driver that are either paused or not."""
+    """A driver that is either paused or not."""
 
     def __init__(self) -> None:
         self.is_paused = False
@@ -227,8 +227,8 @@ class FakeDriver:
 
 
 class InlineStorage:
-    """Runs each job ``takes_s`` later, on the loop, until ``jobs_max`` were run. A crash ends everything: nobody hears
-    of anything any more."""
+    """Runs each job ``takes_s`` later, on the loop, until ``jobs_max`` were run. A crash ends everything: no callback
+    runs any more."""
 
     def __init__(self, takes_s: float = 0.0) -> None:
         self._takes_s = takes_s
@@ -241,10 +241,10 @@ class InlineStorage:
         asyncio.get_running_loop().call_later(self._takes_s, self._run, job, done)
 
     def stop(self) -> None:
-        """Nothing runs beside the loop."""
+        """Do nothing: nothing runs beside the loop."""
 
     def go_on(self) -> None:
-        """Run what was held back, and everything after it."""
+        """Run the held jobs, and all later ones."""
         self.jobs_max = 1 << 60
         for job, done in self._waiting:
             self.submit(job, done)
@@ -272,9 +272,9 @@ class Network:
     def __init__(self) -> None:
         self.members: dict[str, Replica] = {}
         self.break_after: list[int] = []
-        """Each next stream breaks after so many bytes."""
+        """Each next stream breaks after this number of bytes."""
         self.flip_at: set[int] = set()
-        """Offsets in a snapshot where the next stream that passes flips a bit; each once."""
+        """Offsets in a snapshot at which the next stream that passes flips a bit; each once."""
         self.fetches: list[tuple[str, str, int]] = []
         self.hold: asyncio.Event | None = None
         self.sent_bytes = 0
@@ -307,7 +307,7 @@ class _Transport:
         self.fetch_snapshot = network.fetch_snapshot
 
     def configure(self, configuration: Roster) -> None:
-        """Everybody is connected."""
+        """Connect all members."""
 
     def send(self, group_id: int, messages: Sequence[object]) -> None:
         raise AssertionError("snapshots send no messages of the log's")
@@ -355,7 +355,7 @@ class Replica:
         self.begin_life()
 
     def begin_life(self) -> None:
-        """What a start of the process makes anew, after it has reset the log where that was not done."""
+        """Create the objects of a new process. A reset of the log that was not completed is completed."""
         opened = CrashingLog.open(self.log_disk)
         assert isinstance(opened, CrashingLog)
         self.log_files = opened
@@ -399,16 +399,16 @@ class Replica:
         return GroupContext(cast(Host, host), GroupRange(GROUP), self.store, self.machine, cast(RaftLog, self.log))
 
     def stored_log(self) -> StoredLog:
-        """What a start would find."""
+        """Return the log that a start would find."""
         return stored_log(memory_log_files(self.log_disk).groups, GROUP, owner="")
 
     @property
     def base_index(self) -> int:
-        """Where the stored log begins."""
+        """Return the index at which the stored log begins."""
         return self.stored_log().hard_state.base_index
 
     async def restart(self) -> None:
-        """Power loss: nothing of this life goes on, and what was not synced is gone."""
+        """Lose power and start again: nothing of this life goes on, and unsynced writes are gone."""
         await self.stop()
         assert isinstance(self.files, MemorySnapshotFiles)
         self.files.crash()
@@ -433,7 +433,7 @@ class Replica:
         return not self.store.unreadable
 
     def poll(self) -> None:
-        """As a node does after each round."""
+        """Poll as a node does after each round."""
         self.sender.poll()
         self.receiver.poll()
 

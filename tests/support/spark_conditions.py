@@ -72,7 +72,7 @@ _MOMENTS: Final = (
 
 
 def row(random: Random, number: int) -> dict[str, Any]:
-    """The document with that id."""
+    """Return the document with that id."""
 
     def some(values: tuple[Any, ...]) -> Any:
         return None if random.random() < 0.15 else random.choice(values)
@@ -108,11 +108,11 @@ VALUES: Final[dict[str, tuple[Any, ...]]] = {
     "day": _DAYS,
     "ts": _MOMENTS,
 }
-"""Of some fields, which their values are of."""
+"""The values by the fields that have them."""
 
 
 def expression(random: Random, depth: int = 2) -> Any:
-    """A filter of these fields, as :mod:`support.filter_twin` has it."""
+    """Return a filter of these fields, as :mod:`support.filter_twin` has it."""
     if depth and random.random() < 0.5:
         return random.choice(("and", "or")), [expression(random, depth - 1) for _ in range(2)]
     if depth and random.random() < 0.2:
@@ -174,7 +174,7 @@ _OF: Final[dict[str, tuple[str, ...]]] = {
     "tm": _TIMES,
     "b": ("true", "FALSE"),
 }
-# Of other types, for sessions that do not refuse what they cannot cast.
+# Casts from other types, for sessions that do not refuse impossible casts.
 _NUMERIC_CASTS: Final = ("'1'", "'1.5'", "NULL", "1.5", "2S")
 _CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("i", "l", "r.n", "R.N", "f", "x", "p"), _NUMERIC_CASTS),
@@ -194,7 +194,8 @@ _ODD: Final = (
 
 
 def condition(random: Random, *, lenient: bool, depth: int = 3) -> str:
-    """``lenient`` for a session that makes null of what it cannot cast (``spark.sql.ansi.enabled`` off)."""
+    """Return a condition. ``lenient`` is for a session that turns impossible casts into null
+    (``spark.sql.ansi.enabled`` off)."""
     kind = random.random()
     if depth and kind < 0.5:
         word = random.choice((" AND ", " OR "))

@@ -1,4 +1,4 @@
-"""The process that forks Spark's Python workers, with what they import imported once.
+"""The process that forks Spark's Python workers, with their imports done once.
 
 A job that fails ends its worker, and the next one imports pandas, pyarrow, gRPC and the data source anew: more than
 half a second of processor, a hundred times in the tests. Spark's own daemon imports nothing before it forks, since

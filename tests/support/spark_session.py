@@ -16,14 +16,14 @@ from support.needs import need_java
 
 @contextmanager
 def spark_session(scratch: Path) -> Iterator[SparkSession]:
-    """A local session, to be made once in a process.
+    """Yield a local session, to be made once in a process.
 
     Two worker threads; a task that fails is run again, once. The time zone is not UTC.
     """
     need_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # Workers are forked from a process that has imported what they need, and no thread; see spark_daemon.py.
+    # Workers are forked from a process that has done their imports, and started no thread; see spark_daemon.py.
     forking = {
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
         "OPENBLAS_NUM_THREADS": "1",

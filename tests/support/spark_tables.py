@@ -11,11 +11,11 @@ from cortado import Client
 from cortado.store.client import Table
 
 Fields = dict[str, Any]
-"""Avro types by field name; a pair of type and default where there is one."""
+"""Avro types by field name; a pair of type and default if there is one."""
 
 
 def record(fields: Fields, name: str = "Row") -> dict[str, Any]:
-    """An Avro schema of these fields."""
+    """Return an Avro schema of these fields."""
     return {"type": "record", "name": name, "fields": [_field(each, kind) for each, kind in fields.items()]}
 
 
@@ -26,7 +26,7 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 
 class SparkTables:
-    """Tables of database ``d``, whose names begin with ``prefix``."""
+    """Tables of database ``d`` with names that begin with ``prefix``."""
 
     def __init__(self, spark: SparkSession, client: Client, endpoint: str, prefix: str) -> None:
         self.spark = spark
@@ -35,14 +35,14 @@ class SparkTables:
         self._prefix = prefix
 
     def make(self, fields: Fields, key: Sequence[str] = ("id",), suffix: str = "") -> Table:
-        """A new table; its subject has its name."""
+        """Make a new table; its subject has its name."""
         name = f"d.{self._prefix}{suffix}"
         self.client.schemas.register(name, record(fields))
         self.client.create_table(name, list(key))
         return self.client.table(name)
 
     def evolve(self, table: Table, fields: Fields) -> None:
-        """Another version of the table's schema."""
+        """Register another version of the table's schema."""
         self.client.schemas.register(table.full_name, record(fields))
 
     def read(self, table: Table | str, schema: Any = None, **options: Any) -> DataFrame:

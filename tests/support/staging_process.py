@@ -15,7 +15,7 @@ CHUNK_ROWS = 250
 
 
 def staged_row(number: int, attempt: int) -> dict[str, object]:
-    """What an attempt makes of a row."""
+    """Return the row of an attempt."""
     return {"id": number, "v": attempt + 1, "name": f"n{number}-{attempt}"}
 
 

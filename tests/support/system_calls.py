@@ -1,4 +1,4 @@
-"""What a process asked of the kernel, and when: strace's output, read.
+"""The system calls of a process, and their times: strace's output, read.
 
 The times are the machine's wall clock, so traces of several processes can be laid side by side.
 """
@@ -21,13 +21,14 @@ _TOOK = re.compile(r" <([\d.]+)>$")
 
 
 def tracer(output: Path) -> list[str]:
-    """The command under which a server is traced. It is a child of the server, so that the process is the server."""
+    """Return the command under which a server is traced. It is a child of the server, so that the process is the
+    server."""
     return ["strace", "-D", "-f", "-yy", "-ttt", "-T", "-s", "65536", "-o", str(output), "-e", f"trace={TRACED}"]
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """``said`` is what strace printed of its arguments and result."""
+    """``said`` is strace's text of its arguments and result."""
 
     name: str
     start_s: float
@@ -36,7 +37,7 @@ class SystemCall:
 
     @property
     def log_file(self) -> str:
-        """Which log file it is on; empty where it is on none."""
+        """Which log file it is on; empty if it is on none."""
         found = _LOG_FILE.search(self.said.partition(",")[0])
         return "" if found is None else found[0]
 
@@ -53,16 +54,17 @@ class Trace:
         self.calls = list(_calls(text))
 
     def arrival(self, text: str) -> float:
-        """When the first message with ``text`` had arrived."""
+        """Return when the first message with ``text`` had arrived."""
         return min(call.end_s for call in self.calls if call.name in RECEIVED and text in call.said)
 
     def answer(self, text: str, through: str = "") -> float:
-        """When the first message with ``text`` was on its way out, through a connection described so."""
+        """Return when the first message with ``text`` was on its way out, through a connection described so."""
         sent = (call for call in self.calls if call.name in SENT and not call.is_on_disk)
         return min(call.start_s for call in sent if text in call.said and through in call.said)
 
     def durable(self, text: str) -> float:
-        """When the first frame with ``text`` was on the disk: written to a log file, which was flushed after that."""
+        """Return when the first frame with ``text`` was on the disk: written to a log file, which was flushed after
+        that."""
         stored = (call for call in self.calls if call.name in STORED and call.log_file and text in call.said)
         first = min(stored, key=lambda call: call.end_s, default=None)
         if first is None:
@@ -89,5 +91,5 @@ def _calls(text: str) -> Iterator[SystemCall]:
 
 
 def majority(times_s: Sequence[float]) -> float:
-    """By when more than half of the times had come."""
+    """Return by when more than half of the times had come."""
     return sorted(times_s)[len(times_s) // 2]

@@ -1,4 +1,4 @@
-"""A catalogue and tables over a store of versions: what the node holds together, in one object and one thread.
+"""A catalogue and tables over a store of versions: the parts that a node holds together, in one object and one thread.
 
 Every write is evaluated at the newest state and applied at once, so tests read like the story they tell. ``WORLDS`` are
 the stores that the same tests run over: a dictionary, and the real store of versions over the engine's twin in memory.
@@ -76,7 +76,7 @@ WORLDS = [DictStore, EngineStore]
 
 
 def part(path: str) -> PartDeclaration:
-    """``a`` or ``a desc``."""
+    """Return the part of ``a`` or ``a desc``."""
     name, _, direction = path.partition(" ")
     return PartDeclaration(name, direction == "desc")
 
@@ -86,7 +86,7 @@ def index(name: str, *paths: str, unique: bool = False) -> IndexDeclaration:
 
 
 class TableWorld:
-    """A database named ``shop`` and what tests do in it."""
+    """A database named ``shop`` and the operations of tests in it."""
 
     def __init__(self, store: DictStore | EngineStore | None = None) -> None:
         self.store = DictStore() if store is None else store
@@ -102,7 +102,7 @@ class TableWorld:
         return TableView(self.catalog(), DATABASE, table)
 
     def register(self, subject: str, schema: Mapping[str, Any]) -> int:
-        """The new version's schema id."""
+        """Register a schema, and return the new version's schema id."""
         _, done = self.store.write(
             lambda reader, ts: register_schema(self.catalog(reader), f"{DATABASE}.{subject}", json.dumps(schema))
         )
@@ -115,7 +115,7 @@ class TableWorld:
         key: Sequence[str],
         indexes: Sequence[IndexDeclaration] = (),
     ) -> TableDescriptor:
-        """A table with a subject of its own."""
+        """Create a table with a subject of its own."""
         self.register(table, schema)
         parts = list(map(part, key))
         self.store.write(
@@ -136,7 +136,7 @@ class TableWorld:
         return done.reply.job.job_id
 
     def build(self, job_id: int, rows: int = 1_000) -> Job:
-        """One step of the job, of so many rows."""
+        """Run one step of the job, of ``rows`` rows."""
         pace = Pace(clock_ms=lambda: 0.0, rows=rows)
         _, done = self.store.write(lambda reader, ts: build_step(reader, ts, self.catalog(reader), job_id, pace))
         assert isinstance(done.reply, Job)
@@ -172,7 +172,7 @@ class TableWorld:
         *,
         json: bool = False,
     ) -> Any:
-        """The reply."""
+        """Update a row, and return the reply."""
         return self.run(Update(DATABASE, table, key, changes, condition, json))[1].reply
 
     def delete(self, table: str, key: Sequence[KeyValue], condition: Condition | None = None) -> Any:
@@ -217,7 +217,7 @@ class TableWorld:
         expiry: Expiry | None = None,
         schema_id: int = 0,
     ) -> BulkWritten:
-        """Rows of these fields alone: an update, or a delete."""
+        """Write rows of these fields alone: an update, or a delete."""
         newest_id, newest = self.catalog().newest_schema(f"{DATABASE}.{table}")
         schema = self.catalog().schema(schema_id) if schema_id else newest
         parts = select_fields(schema, columns, table)
@@ -240,14 +240,14 @@ class TableWorld:
         return plan_scan(self.catalog(), Scan(DATABASE, table, **options), self.store.now if at is None else at)
 
     def pages(self, plan: ScanPlan, rows: int = 1_000_000) -> list[ScanPage]:
-        """All pages of a scan with at most so many rows in each."""
+        """Return all pages of a scan with at most ``rows`` rows in each."""
         pages = [scan_step(self.store, plan, None, budget(rows))]
         while (token := pages[-1].next) is not None:
             pages.append(scan_step(self.store, plan, token, budget(rows)))
         return pages
 
     def scan(self, table: str, *, page_rows: int = 1_000_000, **options: Any) -> list[dict[str, Any]]:
-        """The documents of a scan, read as they were written (or projected)."""
+        """Return the documents of a scan, read as they were written (or projected)."""
         plan = self.plan(table, **options)
         return [document for page in self.pages(plan, page_rows) for document in self.documents(plan, page)]
 
@@ -266,7 +266,7 @@ class TableWorld:
         return found
 
     def repair(self, table: str) -> Repaired:
-        """What a check has found is put right."""
+        """Repair the problems that a check has found."""
         suspects = [each.suspect for each in self.check(table) if each.suspect is not None]
         _, done = self.store.write(
             lambda reader, ts: evaluate_repair(reader, self.catalog(reader), DATABASE, table, suspects)
@@ -275,7 +275,7 @@ class TableWorld:
         return done.reply
 
     def check(self, table: str, rows: int = 1_000) -> list[CheckProblem]:
-        """All problems of a table."""
+        """Return all problems of a table."""
         plan = plan_check(self.catalog(), DATABASE, table, self.store.now)
         page = check_step(self.store, plan, None, rows)
         problems = page.problems

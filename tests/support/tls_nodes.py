@@ -1,4 +1,4 @@
-"""Real nodes with certificates, and what an operator's certificate does to them."""
+"""Real nodes with certificates, and calls with an operator's certificate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(files: TlsFiles, endpoint: str, *arguments: str) -> str:
 
 @contextmanager
 def two_nodes(tmp_path: Path, certifier: Certifier) -> Iterator[tuple[ServerProcess, ServerProcess]]:
-    """n1 and n2, both voters, with certificates."""
+    """Run n1 and n2, both voters, with certificates."""
     n1 = node_process(tmp_path, certifier.node("n1"), "n1")
     operator = certifier.client("operator")
     n2: ServerProcess | None = None

@@ -1,7 +1,7 @@
-"""What a commit must do, said in two pages: a dictionary of documents, one of pairs, and when each last changed.
+"""The duties of a commit, in two pages: a dictionary of documents, one of pairs, and when each last changed.
 
-An operation is a tuple, its kind first; ``DOCUMENTS`` and ``PAIRS`` name the kinds. A *thing* is what can change: a row
-``("row", key)``, a pair ``("pair", key)``, or a value of a unique index. Everything is looked at anew each time.
+An operation is a tuple, its kind first; ``DOCUMENTS`` and ``PAIRS`` name the kinds. A *thing* is a unit of change: a
+row ``("row", key)``, a pair ``("pair", key)``, or a value of a unique index. Everything is looked at anew each time.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def key_of(document: Mapping[str, Any]) -> Key:
 
 @dataclass
 class State:
-    """Rows and pairs, each with the timestamp of its commit; ZERO for what the transaction itself has written."""
+    """Rows and pairs, each with the timestamp of its commit; ZERO for the transaction's own writes."""
 
     rows: dict[Key, tuple[Document, Timestamp]] = field(default_factory=dict)
     pairs: dict[bytes, tuple[bytes, Timestamp]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class State:
     """When a thing last changed: deletes, too."""
 
     def holders(self, of: str) -> dict[Any, list[Key]]:
-        """Who has each value of a unique index."""
+        """Return the rows that hold each value of a unique index."""
         found: dict[Any, list[Key]] = {}
         for key, (document, _) in self.rows.items():
             if document[of] is not None:
@@ -87,7 +87,7 @@ class State:
 
 @dataclass(frozen=True)
 class Refused:
-    """The class of the refusal, and the operation that it is of; None where that is not said."""
+    """The class of the refusal, and the operation that it is of; None if that is not said."""
 
     error: type[CortadoError]
     row: int | None = None
@@ -106,7 +106,7 @@ class Interpreter:
         self.sums: list[int] = []
 
     def is_newer(self, *things: Thing) -> bool:
-        """Whether one of them changed after the transaction began."""
+        """Return whether one of them changed after the transaction began."""
         return self.start is not None and any(self.before.changed.get(each, ZERO) > self.start for each in things)
 
     def run(self, operations: Sequence[Asked]) -> Refused | None:
@@ -119,7 +119,7 @@ class Interpreter:
                 row += 1
         for thing, place in self.written.items():
             if self.is_newer(thing):
-                # Which one is named of several, nobody promises.
+                # If there are several, no rule says which one is named.
                 return Refused(WriteConflict, place if len(self.written) == 1 else None)
         return self._unique()
 
@@ -192,7 +192,7 @@ class Interpreter:
         for of in UNIQUE:
             for value, keys in self.after.holders(of).items():
                 if len(keys) > 1:
-                    # It rests on the rows that are changed, and on who has the value.
+                    # It rests on the changed rows, and on the holder of the value.
                     changed = [("row", key) for key in keys if key in self.touched]
                     stands = [(of, value)] if len(changed) < len(keys) else []
                     problems.append(WriteConflict if self.is_newer(*changed, *stands) else UniqueViolation)
@@ -201,7 +201,7 @@ class Interpreter:
         return Refused(problems[0] if len(set(problems)) == 1 else Conflicting)
 
     def commit(self, ts: Timestamp) -> State:
-        """The state after it, where nothing was refused."""
+        """Return the state after the commit, if nothing was refused."""
         before, after = self.before, self.after
         changed = dict(before.changed)
         for name, old, new in (("row", before.rows, after.rows), ("pair", before.pairs, after.pairs)):
@@ -219,7 +219,7 @@ class Interpreter:
 
 
 class Conflicting(CortadoError):
-    """Two values collide, one of which the transaction could see: either may be named."""
+    """Two values collide, and the transaction could see one of them: either may be named."""
 
 
 def _check(condition: Condition | None, held: tuple[Any, Timestamp] | None) -> None:
@@ -246,7 +246,7 @@ def _change(document: Document, changes: Mapping[str, Any]) -> None:
 
 
 def with_etags(asked: list[Asked], state: State) -> list[Asked]:
-    """Conditions on etags are on those of ``state``, which the transaction has seen."""
+    """Put the etags of ``state``, which the transaction has seen, into the conditions on etags."""
     return [_with_etag(each, state) for each in asked]
 
 

@@ -1,12 +1,12 @@
-"""What a watcher saw, held against what was committed.
+"""A watcher's history, held against the committed changes.
 
-A history is the list of :class:`Seen` and :class:`Resolved` in the order in which they came. What must hold of it, by
-all that was committed in its range:
+A history is the list of :class:`Seen` and :class:`Resolved` in the order in which they came. It must have these
+properties, by all that was committed in its range:
 
 - *order*: changes rise strictly, by timestamp, then by key; so nothing comes twice
 - *resolved*: marks never go back, and nothing at or below a mark comes after it
 - *no gaps*: everything that was committed above the start and at or below the last mark was seen
-- *truth*: whatever was seen was committed, so, with that timestamp, key and value
+- *truth*: - *truth*: every change seen was committed, with that timestamp, key and value
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ History: TypeAlias = "Sequence[Seen | Resolved]"
 
 
 def problems(history: History, after: Timestamp, committed: Iterable[Seen]) -> list[str]:
-    """What does not hold, a sentence each; empty where all is well. ``committed`` is all of the range, in any order."""
+    """Return the broken properties, a sentence each; empty if all is well. ``committed`` is all of the range, in any
+    order."""
     found: list[str] = []
     last = (after, b"\xff")
     resolved = after
@@ -61,7 +62,7 @@ def problems(history: History, after: Timestamp, committed: Iterable[Seen]) -> l
 
 
 def state_after(state: dict[bytes, bytes], history: History, at: Timestamp) -> dict[bytes, bytes]:
-    """What the changes up to ``at`` make of ``state``."""
+    """Return ``state`` after the changes up to ``at``."""
     made = dict(state)
     for each in history:
         if isinstance(each, Seen) and each.ts <= at:

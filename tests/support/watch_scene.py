@@ -1,7 +1,7 @@
-"""A random run of writes, watches, crashes, cuts and snapshots, and what its watchers saw in the end.
+"""A random run of writes, watches, crashes, cuts and snapshots, and the histories of its watchers in the end.
 
-All bounds are tiny, so that every way on which a change can reach a watcher is taken all the time: the queue, what is
-kept in memory, and the versions in the engine, in windows and slices of a few changes each.
+All bounds are tiny, so that every way on which a change can reach a watcher is taken all the time: the queue, the
+changes in memory, and the versions in the engine, in windows and slices of a few changes each.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SETTINGS = RaftSettings(retain_entries=6)
 
 
 def changes(chosen: random.Random, number: int) -> Evaluate:
-    """One commit of some keys."""
+    """Return one commit of some keys."""
     count = chosen.choice([1, 1, 1, 2, 5, 10])
     names = chosen.sample(KEYS, count)
     deletes = {name for name in names if chosen.random() < 0.3}
@@ -83,14 +83,14 @@ class Scene:
             watcher.stop()
 
     async def write(self) -> None:
-        """One write, or some that share an entry of the log."""
+        """Make one write, or some that share an entry of the log."""
         leader = await self.world.led()
         count = self.random.choice([1, 1, 4])
         await asyncio.gather(*[self.write_to(leader, self.written + number) for number in range(count)])
         self.written += count
 
     async def write_to(self, leader: Host, number: int) -> None:
-        # Refused or unknown: the engine knows what was committed.
+        # Refused or unknown: the engine knows the committed writes.
         with suppress(CortadoError):
             result = await leader.meta.write(changes(self.random, number), size_bytes=100)
             self.timestamps.append(result.ts)
@@ -134,7 +134,7 @@ class Scene:
         await self.world.settled()
 
     def judge(self) -> list[str]:
-        """Each watcher's history, and the state that it adds up to, against what the leader holds."""
+        """Hold each watcher's history, and the state that it adds up to, against the leader's data."""
         found: list[str] = []
         node = self.world.leader()
         for watcher, start, end in self.watchers:
@@ -148,14 +148,14 @@ class Scene:
 
 
 def with_tiny_slices(patch: pytest.MonkeyPatch) -> None:
-    """Batches, slices and reads of a few changes."""
+    """Make batches, slices and reads of a few changes."""
     patch.setattr(watch, "BATCH_EVENTS_MAX", 3)
     patch.setattr(history, "KEYS_PER_STEP", 7)
     patch.setattr(history, "ITEMS_PER_READ", 2)
 
 
 def run_scene(seed: int) -> list[str]:
-    """What is wrong with what the watchers of a run saw."""
+    """Return the problems in the histories of a run's watchers."""
     world = World(limits=LIMITS, settings=SETTINGS)
     scene = Scene(world, seed)
     world.run(scene.run)

@@ -1,4 +1,4 @@
-"""Conditions of nodes in this process, who write down what they see."""
+"""Watchers of nodes in this process that record the changes they see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMESPACE = "test"
 
 
 def seen_of(item: Item) -> Seen:
-    """A change as an engine item, by the user's key of a pair, or a row's."""
+    """Return a change as an engine item, by the user's key of a pair, or a row's."""
     key, value = item
     payload = payload_of(value)
     return Seen(
@@ -30,7 +30,7 @@ def seen_of(item: Item) -> Seen:
 
 
 def committed_in(node: Host, start: bytes = b"", end: bytes = b"") -> list[Seen]:
-    """Every version that a node's engine holds of a range of user keys."""
+    """Return every version that a node's engine holds of a range of user keys."""
     with node.engine.read() as txn:
         page = txn.page(Space.DATA, *kv_range(NAMESPACE, start, end), max_items=1_000_000, max_bytes=1 << 30)
     return [seen_of(item) for item in zip(page.keys, page.values, strict=True)]
@@ -79,7 +79,7 @@ class Watcher:
                 self.errors.append(ended)
             if self._turn_to is None:
                 return
-            # What came above the last mark comes again.
+            # Changes above the last mark come again.
             self.history = [each for each in self.history if each.ts <= self.resolved]
             await asyncio.sleep(0.01)
             self._node = self._turn_to()

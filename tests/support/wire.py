@@ -44,7 +44,7 @@ class Wire:
         self.transactions: Any = transactions_pb2_grpc.TransactionsStub(self.channel)
 
     def register(self, subject: str, *fields: dict[str, Any]) -> int:
-        """A record of these fields as the subject's next version; its id."""
+        """Register a record of these fields as the subject's next version, and return its id."""
         schema = json.dumps({"type": "record", "name": "R", "fields": fields})
         request = schemas_pb2.RegisterSchemaRequest(subject=subject, schema=schema)
         return int(self.schemas.Register(request, timeout=10).version.schema_id)
@@ -55,13 +55,13 @@ class Wire:
         self.tables.CreateTable(request, timeout=10)
 
     def commit(self, *operations: common_pb2.Operation, **more: Any) -> Any:
-        """All of ``operations`` at one timestamp; ``more`` are other fields of the request."""
+        """Commit all of ``operations`` at one timestamp; ``more`` are other fields of the request."""
         request = transactions_pb2.CommitRequest(operations=operations, **more)
         return self.transactions.Commit(request, timeout=30)
 
 
 def refused(call: Callable[[], Any]) -> CortadoError:
-    """The error that the server itself ended ``call`` with; a stream is read to its end."""
+    """Return the error that the server itself ended ``call`` with; a stream is read to its end."""
     with pytest.raises(grpc.RpcError) as ended:
         reply = call()
         if hasattr(reply, "__next__"):
@@ -71,7 +71,7 @@ def refused(call: Callable[[], Any]) -> CortadoError:
 
 
 def patient(read: Callable[[], Any]) -> Any:
-    """What ``read`` returns in the end: as clients do, it is called again while the node is unavailable to it.
+    """Return the result of ``read``. As clients do, it calls again while the node is unavailable.
 
     A node that is asked for one timestamp asks its leader, and leaders change.
     """
@@ -101,7 +101,7 @@ def put_pair(namespace: str, key: bytes, value: bytes = b"", **more: Any) -> com
 
 
 def put_document(full_name: str, value: object, **more: Any) -> common_pb2.Operation:
-    """Of a JSON document."""
+    """Return a put of a JSON document."""
     put = common_pb2.DocumentPut(**_names(full_name), document=json_document(value), **more)
     return common_pb2.Operation(put=put)
 

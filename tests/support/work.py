@@ -1,6 +1,6 @@
 """How much work a piece of code does, in instructions of the interpreter: as many on a busy machine as on an idle one.
 
-A test that bounds work never looks at a clock: what a clock says depends on whatever else the machine does.
+A test that bounds work never looks at a clock: a clock depends on the other work of the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @contextmanager
 def instructions_at_most(most: int) -> Iterator[None]:
-    """The block runs at most ``most`` bytecode instructions in this thread, or fails as soon as it has run more.
+    """Run the block with at most ``most`` bytecode instructions in this thread; fail as soon as it has run more.
 
     Loops inside compiled functions (``in`` of a tuple, ``sorted``) count as one instruction.
     """

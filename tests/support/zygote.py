@@ -1,4 +1,4 @@
-"""Servers that start in a tenth of a second: one process imports the server once, and forks where a test wants one.
+"""Servers that start in a tenth of a second: one process imports the server once, and forks when a test wants one.
 
 ::
 
@@ -10,7 +10,8 @@ Each server is a process of its own, with its own memory, files and signals: it 
 that was executed. Only the import of its modules, half a second of processor, is shared. A test that is about starting
 (another build, a tracer, an environment) executes the command line instead.
 
-The zygote is the parent of what it forks, so it reaps them and says how each ended. It ends with its socket.
+The zygote is the parent of the processes that it forks, so it reaps them and says how each ended. It ends with its
+socket.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _POLL_S: Final = 0.01
 
 
 class Forked:
-    """What ``subprocess.Popen`` is to an executed process: ``pid``, ``poll``, ``wait``, ``send_signal``, ``kill``."""
+    """The counterpart of ``subprocess.Popen`` for a forked process: ``pid``, ``poll``, ``wait``, ``send_signal``,
+    ``kill``."""
 
     def __init__(self, zygote: Zygote, pid: int) -> None:
         self._zygote = zygote
@@ -42,13 +44,13 @@ class Forked:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, or minus the signal that ended it; None while it runs."""
+        """Return its exit code, or minus the signal that ended it; None while it runs."""
         if self.returncode is None:
             self._zygote.hear_who_ended()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it ended. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
+        """Return its exit code, once it ended. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
         deadline_s = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             if deadline_s is not None and time.monotonic() > deadline_s:
@@ -80,7 +82,8 @@ class Zygote:
         self._lock = threading.Lock()
 
     def start(self, arguments: Sequence[str], log: int) -> Forked:
-        """``cortado server`` with ``arguments``, which writes to ``log``, in this directory, environment and umask."""
+        """Start ``cortado server`` with ``arguments``, which writes to ``log``, in this directory, environment and
+        umask."""
         umask = os.umask(0)
         os.umask(umask)
         cwd, env = os.getcwd(), dict(os.environ)  # noqa: PTH109
@@ -112,9 +115,9 @@ class Zygote:
 
 
 def serve(fd: int) -> tuple[dict[str, Any], int]:
-    """The zygote: import the server as its command does, then fork for each message, and tell of each that ends.
+    """Run the zygote: import the server as its command does, then fork for each message, and tell of each that ends.
 
-    Returns in a forked child alone: what it was asked to be, and the file that it writes to.
+    Returns in a forked child alone: the request, and the file that it writes to.
     """
     sys.argv[1:] = ["server"]
     before = set(os.environ)
@@ -122,7 +125,7 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
     import cortado.store.server.serving  # noqa: F401
 
     _load_kernel()
-    # The command chooses gRPC's poller by its environment when it is loaded, where the caller has not.
+    # The command chooses gRPC's poller by its environment when it is loaded, if the caller has not.
     chosen = {name: value for name, value in os.environ.items() if name not in before}
     wake, woken = os.pipe()
     for each in (wake, woken):
@@ -154,7 +157,7 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
 
 
 def _load_kernel() -> None:
-    """What each server would load: half a second of processor, and ten where it is not compiled yet."""
+    """Load the kernel that each server would load: half a second of processor, and ten if it is not compiled yet."""
     from cortado.store.mvcc.kernel.seam import COMPILING, Unfit, compiled_folder, load
 
     with suppress(Unfit):
@@ -172,7 +175,7 @@ def _tell_who_ended(ours: socket.socket) -> None:
 
 
 def become(wanted: dict[str, Any], log: int) -> None:
-    """What ``exec`` would have set up, then the command; the interpreter ends as it does after any."""
+    """Set up the process as ``exec`` would have, then run the command; the interpreter ends as it does after any."""
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)

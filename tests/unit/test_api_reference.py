@@ -1,6 +1,6 @@
 """The API's reference has everything that the API has, and says something of each.
 
-That it is what the ``.proto`` files say now is checked by ``make proto-check``, which generates it anew.
+``make proto-check`` generates it anew, and so checks that it agrees with the ``.proto`` files.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ROW = re.compile(r"^\| `(\w+)`(?: = (\d+))? \| (.*?) \| (.*) \|$")
 
 
 def sections(name: str) -> dict[str, str]:
-    """What stands under each heading of a page."""
+    """Return the text under each heading of a page."""
     found = re.split(r"^#{2,3} (.+)$", (REFERENCE / f"{name}.md").read_text(), flags=re.MULTILINE)
     return dict(zip(found[1::2], (each.strip() for each in found[2::2]), strict=True))
 
 
 def rows(section: str) -> dict[str, str]:
-    """What is said of each field or value."""
+    """Return the text of each field or value."""
     return {found[1]: found[4] for line in section.splitlines() if (found := ROW.match(line)) is not None}
 
 

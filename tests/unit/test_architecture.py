@@ -19,7 +19,7 @@ SOURCES = {
     "pyspark_cortado": ROOT / "spark_connector",
 }
 
-# What each part may import of the others; its own modules always. Longest prefix wins.
+# The modules that each part may import of the others; its own modules always. Longest prefix wins.
 SHARED = {"cortado.errors", "cortado.error_metadata", "cortado"}
 ALLOWED = {
     "cortado.proto": set(),
@@ -80,7 +80,7 @@ ALLOWED |= {
     | {"cortado.store.catalog", "cortado.store.jobs", "cortado.store.staging"},
     "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
 }
-# What hot paths and the client need of it; the rest of it looks at everything, from above.
+# The parts that hot paths and the client need of it; the rest of it looks at everything, from above.
 OBSERVED = {"cortado.store.observe.measures", "cortado.store.observe.call"}
 ALLOWED |= dict.fromkeys(OBSERVED, SHARED | OBSERVED)
 NODE = (
@@ -273,10 +273,10 @@ def _wrong_imports(module: str, path: Path) -> Iterator[str]:
     ],
 )
 def test_importing_is_light(module: str, banned: list[str]) -> None:
-    """In a process of its own: what is imported must not drag in what its users may not have."""
+    """In a process of its own: no import may drag in modules that its users may not have."""
     code = f"import sys; import {module}; print([name for name in {banned!r} if name in sys.modules])"
     if module == "pyspark_cortado":
-        # What pyspark itself brings does not count.
+        # Imports of pyspark itself do not count.
         code = (
             "import sys; import pyspark.sql.datasource; before = set(sys.modules); import pyspark_cortado; "
             f"print([name for name in {banned!r} if name in sys.modules and name not in before])"

@@ -1,4 +1,4 @@
-"""What `make bench-cluster` prints is what was measured, in turns and of both the same."""
+"""`make bench-cluster` prints its measures, in turns and of both the same."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_calls_that_were_refused_are_no_result(
     driver.close()
 
 
-# --- what is shown -------------------------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------------------------
 
 
 def test_both_systems_stand_in_one_line_and_an_aim_is_reached_or_missed() -> None:

@@ -1,4 +1,4 @@
-"""What `make bench-http` asks is the same by both ways, and what it prints is what was measured."""
+"""`make bench-http` asks the same by both ways, and prints its measures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.gateways import Gateway, gateway
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Gateway]:
-    """One sensor with two readings, where a run has a hundred of each."""
+    """Yield a gateway before one sensor with two readings; a run has a hundred of each."""
     with gateway() as running, pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "SENSORS", 1)
         patch.setattr(load, "READINGS", 2)
@@ -42,7 +42,7 @@ def served() -> Iterator[Gateway]:
 
 
 class Through:
-    """A connection of the driver, whose requests are asked of the gateway in this process."""
+    """A connection of the driver that puts its requests to the gateway in this process."""
 
     def __init__(self, served: Gateway) -> None:
         self._served = served

@@ -1,4 +1,4 @@
-"""What `make bench-spark` prints is what was measured, in turns, of systems that brought and stored the same."""
+"""`make bench-spark` prints its measures, in turns, of systems that brought and stored the same."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ticks(before: Tree, after: Tree) -> int:
 
 @dataclass
 class FakeFrame:
-    """Rows, and what is done with them."""
+    """Rows, and the operations on them."""
 
     rows: list[tuple[int, ...]]
     said: list[str] = field(default_factory=list)
@@ -180,7 +180,7 @@ def test_a_load_has_its_turns_while_there_is_time_and_one_at_least(monkeypatch: 
     assert list(Turns(5, -1.0).taken()) == [0, 1]
 
 
-# --- what is asked -------------------------------------------------------------------------------------------------
+# --- questions -----------------------------------------------------------------------------------------------------
 
 
 def test_both_systems_do_every_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ def test_what_postgresql_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert postgres.find_postgres() == (tmp_path / "15" / "bin", tmp_path / "none.jar")
 
 
-# --- what is shown -------------------------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------------------------
 
 
 def spent(*walls: float) -> list[Spent]:

@@ -1,4 +1,4 @@
-"""What `make bench-ycsb` asks is what YCSB's workloads are, and what it prints is what was measured."""
+"""`make bench-ycsb` asks the questions of YCSB's workloads, and prints its measures."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_wrong_answer_is_no_result(name: str) -> None:
         asked(workload, FakeTable(100, broken=True), 100)
 
 
-# --- what is shown -------------------------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------------------------
 
 
 def test_a_saved_result_is_the_same_page(

@@ -1,4 +1,4 @@
-"""`make bench` runs every benchmark there is, and each says what it measured."""
+"""`make bench` runs every benchmark there is, and each names its measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers keep what docs/containers.md promises, as far as it stands in their files. Nothing here starts one."""
+"""Containers keep the promises of docs/containers.md, as far as their files show. Nothing here starts one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USER: Final = "7621"
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The Dockerfile's, each with what stands behind it on one line."""
+    """Return the Dockerfile's instructions, each with its arguments on one line."""
     lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     text = "\n".join(lines).replace("\\\n", " ")
     return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines() if line)]
@@ -42,7 +42,7 @@ def templates() -> dict[str, str]:
 
 
 def check_command(words: list[str]) -> None:
-    """The command line has this command and takes these options."""
+    """Check that the command line has this command and takes these options."""
     line = shlex.join(["cortado", *words])
     node, rest = found(words, line)
     node.make_context(line, list(rest))

@@ -1,4 +1,4 @@
-"""The documentation holds together: links lead somewhere, and what the README says of the make targets is true."""
+"""The documentation holds together: links lead somewhere, and the README's words on the make targets are true."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
 
 def _anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as Markdown viewers make them."""
+    """Return the anchors of a page's headings, as Markdown viewers make them."""
     found = HEADING.findall(page.read_text())
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in found}
 
@@ -70,7 +70,7 @@ def test_one_put_is_followed_through_fifteen_files_that_do_what_the_page_says() 
 
 
 def test_pages_model_times_as_they_come_from_an_application() -> None:
-    """With microseconds, as ``datetime.now()`` has them: what keeps milliseconds refuses it."""
+    """With microseconds, as ``datetime.now()`` has them: a type that keeps milliseconds refuses it."""
     about_types = {"schema-evolution.md"}
     for page in PAGES:
         if page.name not in about_types and page.parent.name != "formats":

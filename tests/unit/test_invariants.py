@@ -1,4 +1,4 @@
-"""What an invariant does, and that each can be found and counted."""
+"""The effect of an invariant, and that each can be found and counted."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cortado.store.accepting import Listener
 
 
 def test_a_connection_that_is_made_stays_with_its_protocol_as_the_listener_closes() -> None:
-    """At the very moment: whatever the protocol has been given, it is told the end of."""
+    """At the very moment: a protocol that has been given a connection is told its end."""
     told: list[str] = []
 
     async def run() -> None:

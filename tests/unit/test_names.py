@@ -1,4 +1,4 @@
-"""Names: what is allowed, and that every refusal says which rule and which field."""
+"""Names: which are allowed, and that every refusal names the rule and the field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is installed: every package that the code imports is declared where it is needed, and nothing else is.
+"""The installed packages: every package that the code imports is declared where it is needed, and nothing else is.
 
-The base installation is the client and the command line. What else a module imports belongs to an extra, and a module
-of the base may only reach for it inside a function, under ``TYPE_CHECKING``, or where it says which extra is missing.
+The base installation is the client and the command line. A module's other imports belong to an extra. A module of the
+base may only reach for them inside a function, under ``TYPE_CHECKING``, or in a place that names the missing extra.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.packages import kept_files
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-# Where the distribution is not called as what is imported from it. Longest name wins.
+# Distributions that are not called as their import. Longest name wins.
 DISTRIBUTION_OF = {
     "google.protobuf": "protobuf",
     "google.rpc": "googleapis-common-protos",
@@ -73,7 +73,7 @@ EXTRAS_OF = {
     "cortado.store.peers": ["server"],
     "cortado.store.server": ["server"],
     "cortado.store.tables": ["server"],
-    # They bring what imports pyarrow where Parquet is asked for.
+    # They bring a module that imports pyarrow if Parquet is asked for.
     "cortado.store.transfer.formats": ["arrow", "spark"],
     "cortado.store.transfer.parquet_pages": ["arrow", "spark"],
     "cortado.store.transfer.parquet_source": ["arrow", "spark"],
@@ -109,7 +109,8 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _imports(path: Path) -> set[str]:
-    """The distributions of other people that a module imports, at the top or later, but not for type checkers alone."""
+    """Return the distributions of other people that a module imports, at the top or later, but not for type checkers
+    alone."""
     names: set[str] = set()
     for node in _run(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -122,7 +123,7 @@ def _imports(path: Path) -> set[str]:
 
 
 def _run(tree: ast.Module) -> Iterator[ast.AST]:
-    """What is in a module, but for what only type checkers see."""
+    """Yield the nodes of a module, except those that only type checkers see."""
     nodes: list[ast.AST] = [tree]
     while nodes:
         node = nodes.pop()
@@ -144,7 +145,7 @@ def _longest(name: str, among: dict[str, object] | dict[str, str] | dict[str, li
 
 @cache
 def _imports_of_modules() -> dict[str, set[str]]:
-    """What each module imports: read by the first test that asks, since every worker collects this file."""
+    """Return each module's imports: read by the first test that asks, since every worker collects this file."""
     return {module: _imports(path) for module, path in _modules()}
 
 
@@ -200,7 +201,7 @@ def test_the_version_is_written_once_for_people_and_once_for_tools() -> None:
 
 
 def _other_names(text: str) -> list[str]:
-    """The places of a text that name another distribution than ours."""
+    """Return the places of a text that name another distribution than ours."""
     return [matched[0] for pattern in OTHER_NAMES for matched in pattern.finditer(text)]
 
 
@@ -237,7 +238,7 @@ def test_the_distribution_has_one_name_everywhere() -> None:
 
 
 def test_an_extra_that_is_named_is_declared() -> None:
-    """By an error, or by a page that says what to install."""
+    """By an error, or by a page on installing."""
     named = re.compile(rf"""needing\("([\w-]+)"|{DISTRIBUTION}\\?\[([\w-]+)""")
     extras = {
         extra: str(path)
@@ -258,7 +259,7 @@ def test_what_is_missing_is_told_in_one_place() -> None:
 def test_the_project_names_no_address_where_nothing_answers() -> None:
     for label, address in PROJECT["project"].get("urls", {}).items():
         assert address.startswith("https://"), label
-        # Reserved names (RFC 2606), which nobody can serve.
+        # Reserved names (RFC 2606), which have no server.
         assert not re.search(r"//([^/]*\.)?(example\.(org|com|net)|[^/]*\.(example|invalid|test))(/|$)", address), label
         assert (ROOT / address.rpartition(f"/{DISTRIBUTION}/")[2]).exists(), (
             f"{label} leads to nothing of the repository"

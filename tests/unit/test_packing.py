@@ -1,4 +1,4 @@
-"""Byte strings end to end: what comes out is what went in, and what contradicts itself is told."""
+"""Byte strings end to end: the bytes that come out are those that went in, and contradictions are told."""
 
 from __future__ import annotations
 

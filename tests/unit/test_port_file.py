@@ -1,4 +1,4 @@
-"""The file that says where a process listens."""
+"""The file that names a process's address."""
 
 from __future__ import annotations
 

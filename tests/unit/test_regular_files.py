@@ -1,4 +1,4 @@
-"""What stands in the place of a small file can neither hang a process, nor fill it, nor lead it elsewhere."""
+"""An object in the place of a small file can neither hang a process, nor fill it, nor lead it elsewhere."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def of_document(name: str) -> Callable[[str], Any]:
 
 
 def of_text(name: str) -> Callable[[str], Any]:
-    """As CSV has it, and an argument of a command."""
+    """Return a parser of one field, as CSV has it, and an argument of a command."""
     made = schema(name)
     return lambda text: from_texts(made, {"at": text})["at"]
 

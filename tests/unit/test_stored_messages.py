@@ -1,4 +1,4 @@
-"""A stored value that is no message is damage, and says of what."""
+"""A stored value that is no message is damage, and the error names it."""
 
 from __future__ import annotations
 

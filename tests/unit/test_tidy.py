@@ -1,4 +1,5 @@
-"""What keeps the code small enough to read: files, functions and their parameters have bounds, and all of it is used.
+"""The bounds that keep the code small enough to read: files, functions and their parameters have bounds, and all of it
+is used.
 
 A bound is here, and not in a style guide, so that going past it is a decision: the exceptions are listed with their
 reason, and one that is no longer needed must go.
@@ -57,7 +58,7 @@ TIMED_BEYOND: Final = {
 
 @cache
 def sources(*folders: str) -> dict[str, str]:
-    """The text of each file that people wrote, by its path from the root."""
+    """Return the text of each file that people wrote, by its path from the root."""
     found = {}
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -69,7 +70,7 @@ def sources(*folders: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """A function, a method or a class, and what the bounds are about."""
+    """A function, a method or a class, and its values for the bounds."""
 
     file: str
     path: str
@@ -91,7 +92,8 @@ class Defined:
 
 @cache
 def defined(*folders: str) -> list[Defined]:
-    """All that the files of these folders define. The trees are not kept: there are millions of nodes in them."""
+    """Return all that the files of these folders define. The trees are not kept: there are millions of nodes in
+    them."""
     found = []
     for file, text in sources(*folders).items():
         statements: list[tuple[tuple[str, ...], ast.AST]] = [((), ast.parse(text))]
@@ -103,7 +105,7 @@ def defined(*folders: str) -> list[Defined]:
             elif isinstance(node, ast.ClassDef):
                 names = (*names, node.name)
                 found.append(Defined(file, ".".join(names), is_class=True))
-            # What can hold a definition, which an expression cannot.
+            # Fields that can hold a definition, which an expression cannot.
             for field in ("body", "orelse", "finalbody", "handlers", "cases"):
                 inner = getattr(node, field, None)
                 statements += [(names, each) for each in inner] if isinstance(inner, list) else []
@@ -164,7 +166,7 @@ def test_what_is_defined_is_used_by_more_than_tests() -> None:
 
 
 def _durations(nodes: list[ast.AST]) -> set[str]:
-    """The names of what is the difference of two times."""
+    """Return the names of differences of two times."""
     assigned = [each for each in nodes if isinstance(each, ast.Assign) and _is_duration(each.value)]
     return {name.id for each in assigned for name in each.targets if isinstance(name, ast.Name)}
 
@@ -175,7 +177,7 @@ def _is_duration(node: ast.AST) -> bool:
 
 
 def test_no_test_asserts_how_long_something_took() -> None:
-    """Neither wall time nor the processor's: both depend on what else the machine does, and clocks tick coarsely."""
+    """Neither wall time nor the processor's: both depend on the machine's other work, and clocks tick coarsely."""
     timed = set()
     for file, text in sources("tests").items():
         if CLOCKS.search(text) is not None:

@@ -137,7 +137,7 @@ def check(
 
 
 def _shown(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """NaN equals itself by its name, 1 is no True, and there is no second zero."""
+    """Return a key by which NaN equals itself, 1 is no True, and there is no second zero."""
     return tuple((type(each), str(each) if isinstance(each, float) else each) for each in key)
 
 

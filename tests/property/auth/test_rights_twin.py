@@ -1,4 +1,4 @@
-"""What grants permit, against a twin that asks every grant in turn."""
+"""The permissions of grants, against a twin that asks every grant in turn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEEDED = {Permission.READ: Role.READER, Permission.WRITE: Role.WRITER, Permissi
 
 
 def _grants(grant: Grant, demand: Demand) -> bool:
-    """Whether one grant, read by a person, meets a demand."""
+    """Return whether one grant, read by a person, meets a demand."""
     permission, resource = demand
     if permission is Permission.NOBODY:
         return False
@@ -54,7 +54,7 @@ def _grants(grant: Grant, demand: Demand) -> bool:
 
 
 def _shows(grant: Grant, resource: Resource) -> bool:
-    """Whether lists show the name to who has one grant."""
+    """Return whether lists show the name to a caller with this one grant."""
     if grant.resource == CLUSTER or grant.resource == resource:
         return True
     kind, _, name = resource.partition(":")

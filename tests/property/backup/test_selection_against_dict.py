@@ -1,4 +1,4 @@
-"""Which versions belong into a backup, against a dictionary: whatever the shape, and however small the slices are."""
+"""Which versions belong into a backup, against a dictionary: for every shape, and slices of any size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cortado.store.mvcc.versions import expiry_of, payload_of, timestamp_of
 from support.memory_engine import MemoryEngine
 
 History = dict[LogicalKey, dict[int, tuple[bytes | None, int]]]
-"""Of each key the payloads by time, and when each expires, 0 for never."""
+"""The payloads of each key by time, and when each expires, 0 for never."""
 HISTORIES = st.dictionaries(
     st.sampled_from([kv_key("n", bytes([name])) for name in range(5)]),
     st.dictionaries(

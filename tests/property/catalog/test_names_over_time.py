@@ -45,7 +45,7 @@ class Database:
 
 @dataclass(eq=False)
 class Gone:
-    """What was dropped: a table of a database, or a database with those of its tables that were dropped with it."""
+    """A dropped name: a table of a database, or a database with those of its tables that were dropped with it."""
 
     database: Database
     name: str
@@ -55,7 +55,7 @@ class Gone:
 
 
 class Twin:
-    """Names as a dictionary, and what was dropped as a list."""
+    """Names as a dictionary, and dropped ones as a list."""
 
     def __init__(self) -> None:
         self.databases: dict[str, Database] = {}
@@ -149,7 +149,7 @@ class Twin:
         self.gone = [each for each in self.gone if each is not own and each.owner is not own]
 
     def clear(self, _database: str, _name: str, _other: str, number: int) -> None:
-        """The record in that place, of those that nothing else was dropped with, is gone for good."""
+        """Remove for good the record in that place, of those that nothing else was dropped with."""
         held = {id(each.owner) for each in self.gone}
         loose = [each for each in self.gone if id(each) not in held]
         if loose:
@@ -213,7 +213,7 @@ class World:
         return Catalog(self.store.snapshot(at), self.cache)
 
     def names(self, at: Timestamp) -> Names:
-        """What a read at that time finds."""
+        """Return the names that a read at that time finds."""
         catalog = self.catalog().named_as_in(self.catalog(at))
         return {
             (each.database, each.name): self.rows(catalog, each.database, each.name, at) for each in catalog.tables()

@@ -1,5 +1,5 @@
-"""Namespaces that are written, dropped, brought back and cleared, against dictionaries. At the end every state that can
-still be read is read again at its time, and what a transaction that began then would be told."""
+"""Namespaces that are written, dropped, brought back and cleared, against dictionaries. At the end every readable state
+is read again at its time, with the answers for a transaction that began then."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class World:
     def pairs(self, name: str) -> Pairs:
         return self.twin.setdefault(name, {})
 
-    # --- what is done --------------------------------------------------------------------------------------------
+    # --- actions -------------------------------------------------------------------------------------------------
 
     def put(self, name: str, key: bytes, number: int) -> None:
         value = b"%d" % number
@@ -90,7 +90,7 @@ class World:
         self.do(lambda reader, _: evaluate_delete_range(reader, name, KvRange()))
 
     def stage(self, name: str, key: bytes, number: int) -> None:
-        """A commit of several operations: a counter that is made and added to, and a pair that is put and deleted."""
+        """Commit several operations: a counter that is made and added to, and a pair that is put and deleted."""
         for each in KEYS:
             self.pairs(name).pop(each, None)
         self.pairs(name)[key] = (2 * number).to_bytes(8, signed=True)
@@ -134,7 +134,7 @@ class World:
         self.changes[name] = self.store.now
 
     def clear(self, _name: str, _key: bytes, _number: int) -> None:
-        """The grace of what was dropped first is over: as the collector does it."""
+        """Clear the oldest drop, as the collector does: its grace is over."""
         if not self.gone:
             return
         gone = self.gone.pop(0)
@@ -159,7 +159,7 @@ class World:
     def looked(self, name: str) -> Looked:
         return Looked.through(self.store.snapshot(), name)
 
-    # --- what must hold ------------------------------------------------------------------------------------------
+    # --- checks --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         self.note()

@@ -40,7 +40,7 @@ class Twin:
         return [version for version, _, state in self.history[subject] if state in states]
 
     def register(self, subject: str, text: int) -> tuple[int, int, bool]:
-        """Version, schema id, and whether it is new."""
+        """Return version, schema id, and whether it is new."""
         for version, held, state in self.history[subject]:
             if state == "live" and MEANINGS[held] == MEANINGS[text]:
                 return version, self.ids.index(held) + 1, False
@@ -50,7 +50,7 @@ class Twin:
         return len(self.history[subject]), self.ids.index(text) + 1, True
 
     def delete(self, subject: str, version: int, *, permanent: bool) -> list[int] | None:
-        """None where it is refused."""
+        """Return the deleted versions, or None if the delete is refused."""
         if not permanent:
             chosen = [each for each in self.versions(subject, "live") if version in (0, each)]
         else:
@@ -82,7 +82,7 @@ def test_ids_name_texts_and_versions_are_never_used_again(steps: list[Step]) -> 
             assert (found.version.version, found.version.schema.schema_id) == (version, schema_id)
             assert found.created == created
         elif action == "mode":
-            # Whatever comes and goes beside the versions, they count on.
+            # Version numbers count on, for any changes beside the versions.
             if number or store.catalog().find_subject(subject) is not None:
                 store.write(set_compatibility, subject, CompatibilityMode.NONE if number else None)
         else:

@@ -1,4 +1,5 @@
-"""The queue of the coalescing stream, whatever callers, gRPC and the server do in any order: bounds, one end each."""
+"""The queue of the coalescing stream, under actions of callers, gRPC and the server in any order: bounds, one end
+each."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_document_is_an_instance_and_back_without_loss(typed: tuple[Schema, An
 
 
 def _are_bytes(avro: AvroType) -> bool:
-    """Whether all values are; those of a union where those of each branch are."""
+    """Return whether all values are bytes; those of a union if those of each branch are."""
     branches = avro.branches if isinstance(avro, AvroUnion) else [avro]
     return all(Derived(lambda _: True).hint(each) is bytes for each in branches)
 

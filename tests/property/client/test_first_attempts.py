@@ -1,6 +1,6 @@
-"""The first attempt of a plain call, and the same call without it: whatever servers do, both come to the same.
+"""The first attempt of a plain call, and the same call without it: for any servers, both have the same result.
 
-The core of the client runs over a world in which time moves by waiting alone. A script says what becomes of each
+The core of the client runs over a world in which time moves by waiting alone. A script gives the outcome of each
 attempt. Two connections get the same script: one makes first attempts the short way, the other never does. Both must
 send the same bytes to the same places at the same times, give up the same attempts, end each call alike, and learn the
 same of the cluster.
@@ -279,7 +279,7 @@ class Asked:
 
 
 def told(world: World, asked: list[Asked]) -> list[Any]:
-    """All that the calls came to, and all that the client did and knows."""
+    """Return all results of the calls, and all that the client did and knows."""
     connection = Connection(list(ADDRESSES), Runtime(world))
     world.close = connection.close
     outcomes: list[Any] = []

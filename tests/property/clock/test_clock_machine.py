@@ -1,4 +1,4 @@
-"""Whatever the physical clock, peers, the log and restarts do, issued timestamps never go back."""
+"""Issued timestamps never go back, under any events of the physical clock, peers, the log and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever one host's clocks do, its time stays near the truth while a majority of the voters' clocks is right."""
+"""One host's time stays near the truth while a majority of the voters' clocks is right, whatever its own clocks do."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STEPS = st.lists(st.tuples(st.integers(0, 20_000), RIGHT | WRONG, st.booleans())
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[int, list[int], bool]:
-    """How many voters there are; how far the clocks of those peers are off that are heard of; whether ours is right.
+    """Draw how many voters there are, how far the clocks of the heard peers are off, and whether ours is right.
 
     A majority of all voters is right, and enough are heard of to elect a leader.
     """
     voters = draw(st.integers(2, 7))
-    own_is_right = voters == 2 or draw(st.booleans())  # Of two, both are a majority.
+    own_is_right = voters == 2 or draw(st.booleans())  # A majority of two is both.
     right = voters // 2 + 1 - own_is_right
     peers = [draw(RIGHT) for _ in range(right)] + [draw(RIGHT | WRONG) for _ in range(voters - 1 - right)]
     heard = draw(st.integers(voters // 2, voters - 1))

@@ -1,4 +1,4 @@
-"""Leases in any order of acquiring, repeating and ending are what a dictionary of them says."""
+"""Leases in any order of acquiring, repeating and ending agree with a dictionary of them."""
 
 from __future__ import annotations
 

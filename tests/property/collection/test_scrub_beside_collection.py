@@ -1,4 +1,5 @@
-"""A scrub finds no difference where replicas have collected different old versions, and each one in what reads find."""
+"""A scrub finds no difference if replicas have collected different old versions, and finds each one in visible
+versions."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def _items(versions: dict[tuple[int, int], bytes | None]) -> dict[tuple[int, int
 
 
 def _found_by_reads(versions: dict[tuple[int, int], bytes | None]) -> set[tuple[int, int]]:
-    """The dumb twin: each key's newest version up to the time, but for deletes."""
+    """Return, as the dumb twin, each key's newest version up to the time, but for deletes."""
     newest = {key: at for key, at in sorted(versions) if at <= UP_TO.logical}
     return {(key, at) for key, at in newest.items() if versions[key, at] is not None}
 
@@ -54,8 +55,8 @@ def test_what_reads_do_not_find_may_be_collected_anywhere(
     versions: dict[tuple[int, int], bytes | None], data: st.DataObject, piece_items: int
 ) -> None:
     items, found = _items(versions), _found_by_reads(versions)
-    # Of what is older than the version that is found, and of deletes, any part may be gone: but what is hidden goes
-    # before the delete that hides it.
+    # Any part of the versions older than the found one, and of deletes, may be gone: but a hidden version goes before
+    # the delete that hides it.
     replicas = []
     for name in ("n1", "n2", "n3"):
         kept = dict(items)

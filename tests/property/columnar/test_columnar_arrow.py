@@ -1,4 +1,4 @@
-"""Arrow batches hold what the documents hold, in the types that Spark expects, and give the same bodies back."""
+"""Arrow batches hold the values of the documents, in the types that Spark expects, and give the same bodies back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def made(seed: int, rows: int) -> tuple[Schema, list[bytes], DecodedRows]:
 
 
 def in_arrow(type_: AvroType, value: Any) -> Any:
-    """What the table of types says that a document's value is in Arrow."""
+    """Return a document's value in Arrow, by the table of types."""
     match type_:
         case Union():
             branches = [branch for branch in type_.branches if branch != NULL]

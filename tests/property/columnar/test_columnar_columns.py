@@ -1,4 +1,4 @@
-"""Columns taken by index, put together and spread out hold what lists of their values would."""
+"""Columns taken by index, put together and spread out equal lists of their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading many bodies at once gives what reading each by itself gives, for good bodies and for damaged ones."""
+"""Reading many bodies at once gives the same as reading each by itself, for good bodies and for damaged ones."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_damaged_body_is_refused_if_and_only_if_it_is_refused_alone(seed: int,
     found = documents(decoded)
     for row, want in enumerate(expected):
         if isinstance(want, str):
-            # A crowd of nulls is not walked again to say what was wrong besides.
+            # A crowd of nulls is not walked again to find another error.
             assert str(decoded.errors[row]) == want or "values that take no bytes" in str(decoded.errors[row])
             assert decoded.errors[row].row == row
             assert all(value is None for value in found[row].values())
@@ -117,7 +117,7 @@ def test_what_is_accepted_is_what_fastavro_reads(seed: int) -> None:
     written, lengths = encode_rows(schema, decode(schema, accepted).columns, len(accepted))
     ends = np.cumsum(lengths).tolist()
     for body, start, end in zip(accepted, [0, *ends], ends, strict=False):
-        # What was read, written again in the shortest form, is the same value to fastavro as the body was.
+        # A body that was read and written again in the shortest form is the same value to fastavro as before.
         ours, theirs = (
             fastavro.schemaless_reader(io.BytesIO(each), parsed, return_record_name=True)
             for each in (written[start:end], body)

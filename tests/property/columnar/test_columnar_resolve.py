@@ -1,4 +1,4 @@
-"""Columns resolved to another schema hold what each document resolved by itself holds."""
+"""Columns resolved to another schema hold the same values as each document resolved by itself."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def lengths_of(bodies: list[bytes]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def loosely(value: Any) -> str:
-    """A value's text, with what fastavro does differently made equal.
+    """Return a value's text, with fastavro's differences made equal.
 
-    It has a record's fields in the writer's order, does not narrow a number to the reader's float, and takes the first
-    branch of a union that a value can be promoted to, where the rules here prefer the branch of its own type.
+    It has a record's fields in the writer's order, and does not narrow a number to the reader's float. Of a union it
+    takes the first branch that a value can be promoted to; the rules here prefer the branch of its own type.
     """
     match value:
         case dict():
@@ -88,7 +88,7 @@ def test_columns_resolve_as_documents_do(seed: int) -> None:
     if reader.record.fields and not refused:
         rows = zip(*(column.to_pylist() for column in resolved.values()), strict=True)
         assert repr([dict(zip(resolved, row, strict=True)) for row in rows]) == repr(alone)
-        # A reader's value that would be another branch's too may be written as that one: compare what is read.
+        # A reader's value that would be another branch's too may be written as that one: compare the values read.
         written, lengths = encode_rows(reader, resolved, ROWS)
         again = decode_rows(reader, written, lengths)
         assert again.errors == {}

@@ -1,4 +1,4 @@
-"""Whatever happens to the data file: it is refused, or what is read is right or known to be lost. Never a crash."""
+"""After any damage to the data file: it is refused, or each value read is right or known to be lost. Never a crash."""
 
 from __future__ import annotations
 

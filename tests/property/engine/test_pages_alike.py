@@ -27,11 +27,11 @@ BOUNDS = [0, 1, 100, 5_000, 64_000, 1 << 20, (1 << 20) + 1, 4 << 20]
 
 @pytest.fixture(scope="module", params=SIZES)
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
-    """LMDB and its twin, filled with the same."""
+    """Yield LMDB and its twin, filled with the same."""
     drawn = random.Random(7)
     items = [(b"k%05d" % (3 * n) + drawn.randbytes(drawn.choice([0, 4, 480])), n) for n in range(ITEMS)]
     sizes = SIZES[request.param]
-    # Runs of one size beside mixed ones: a page that guesses from what it saw must be wrong now and then.
+    # Runs of one size beside mixed ones: a page that guesses from earlier items must be wrong now and then.
     runs = [drawn.choice(sizes) for _ in range(ITEMS // 40)]
     values = [bytes(runs[n // 40] if n % 3 and n < ITEMS // 2 else drawn.choice(sizes)) for _, n in items]
     lmdb, twin = open_lmdb(tmp_path_factory.mktemp("pages") / "data"), MemoryEngine(limit_bytes=1 << 34)
@@ -70,7 +70,7 @@ GROUPS = 60
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
-    """LMDB and its twin, filled with runs of one to forty keys that differ in their last two bytes."""
+    """Yield LMDB and its twin, filled with runs of one to forty keys that differ in their last two bytes."""
     drawn = random.Random(11)
     lmdb, twin = open_lmdb(tmp_path_factory.mktemp("runs") / "data"), MemoryEngine(limit_bytes=1 << 34)
     items = [
@@ -101,7 +101,7 @@ def test_the_first_items_of_runs_are_those_of_all_items(
         with engine.read() as txn:
             pages.append(txn.firsts(Space.DATA, first, last, tail, max_items=max_items, max_bytes=max_bytes))
             all_keys = txn.page(Space.DATA, first, last, max_items=1 << 20, max_bytes=1 << 40).keys
-    # One may say that more follows where nothing does: its next page is empty.
+    # One may say that more follows though nothing does: its next page is empty.
     assert pages[0][:2] == pages[1][:2]
     assert pages[1].exhausted or not pages[0].exhausted
     expected = []

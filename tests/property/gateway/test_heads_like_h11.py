@@ -1,4 +1,4 @@
-"""What the rule for heads takes, a strict parser takes too, and sees the same request in it: h11 is the dumb twin."""
+"""A strict parser takes every head that the rule takes, and sees the same request in it: h11 is the dumb twin."""
 
 from __future__ import annotations
 

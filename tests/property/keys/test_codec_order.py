@@ -66,7 +66,7 @@ def test_versions_of_keys_order_by_key_and_then_newest_first(
 def test_no_key_is_a_prefix_of_another(declared: tuple[list[KeyPart], list[list[KeyValue]]]) -> None:
     parts, rows = declared
     encoded = sorted({encode_parts(row, parts) for row in rows})
-    for left, right in pairwise(encoded):  # a prefix would sort directly before what it is a prefix of, or a sibling
+    for left, right in pairwise(encoded):  # a prefix would sort directly before its extension or a sibling
         assert not right.startswith(left)
 
 

@@ -1,4 +1,4 @@
-"""What is garbage, against a look at one version after the other; and that no read above the safepoint misses it."""
+"""The garbage, against a look at one version after the other; and that no read above the safepoint misses it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def at(wall_ms: int) -> Timestamp:
 
 
 History = dict[bytes, dict[int, int]]
-"""Of each key its versions by time: when each expires; 0 is a delete, and what never does expires far away."""
+"""The versions of each key by time, with their expiry: 0 is a delete, and a version without an expiry has one far
+away."""
 
 NEVER = 1 << 40
 histories = st.dictionaries(
@@ -47,7 +48,8 @@ def stored(history: History) -> list[Item]:
 
 
 def read(items: list[Item], time: int) -> dict[bytes, bytes]:
-    """What a read at ``time`` sees: engine values by logical key, without deletes and what has expired."""
+    """Return the values that a read at ``time`` sees: engine values by logical key, without deletes and expired
+    ones."""
     found: dict[bytes, bytes] = {}
     for key, value in items:
         if key[-12:] >= encode_version(LogicalKey(b""), None, at(time))[0]:
@@ -69,7 +71,7 @@ def without(items: list[Item], garbage: Garbage) -> list[Item]:
 
 
 def expected(history: History, safepoint: int) -> set[tuple[bytes, int]]:
-    """G1, G4 and G7, one key after the other."""
+    """Return the garbage by G1, G4 and G7, one key after the other."""
     gone = set()
     for key, versions in history.items():
         visible = sorted(time for time in versions if time <= safepoint)

@@ -29,7 +29,7 @@ DTYPES = ["bool", "int32", "int64", "float32", "float64"]
 
 
 def a_column(draw: Random, rows: int) -> tuple[Walked, list[Any]]:
-    """A column, and its values."""
+    """Draw a column, and its values."""
     kind, distinct = draw.choice([*DTYPES, "text"]), draw.choice([1, 3, 5_000])
     is_null = [draw.random() < 0.2 for _ in range(rows)] if draw.random() < 0.5 else [False] * rows
     validity = ~np.array(is_null) if any(is_null) else None
@@ -61,7 +61,7 @@ def test_groups_are_those_of_a_dictionary(seed: int) -> None:
 
 
 def test_a_table_that_fills_too_unevenly_is_given_up() -> None:
-    """As where values were chosen whose hashes collide: the caller groups in another way, in bounded time."""
+    """For example, the hashes of chosen values collide: the caller groups in another way, in bounded time."""
     if column_kernels()[-1] is None:
         pytest.skip("nothing compiles the scan kernel here")
     from cortado.store.mvcc.kernel.groups import CROWDED, group

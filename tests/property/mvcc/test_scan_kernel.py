@@ -1,4 +1,4 @@
-"""The scan kernel beside the Python path: the same rows, to the byte, of whatever was written, at every timestamp.
+"""The scan kernel beside the Python path: the same rows, to the byte, after any writes, at every timestamp.
 
 Values have 0 bytes to a megabyte, on leaves and on pages of their own; keys are deleted, expire, and have many
 versions; versions are removed, so that pages are freed and used again; and a thread commits while others read.
@@ -140,7 +140,7 @@ def test_rows_stay_what_they_were_while_another_thread_commits(engine: LmdbEngin
     for _ in range(30):
         history.commit(40)
     then = at(history.commits)
-    # What is removed below must not count then.
+    # Versions removed below must not count then.
     history.stored.clear()
     expected = {
         reverse: by_python(store, (LOWEST, HIGHEST), then, reverse=reverse, rows=2_000, size=1 << 20)

@@ -1,4 +1,4 @@
-"""The version store against a dumb twin, a dictionary of lists: whatever was committed, at any time, however it is cut.
+"""The version store against a dumb twin, a dictionary of lists: for any commits, at any time, however it is cut.
 
 One suite over both engines, and over the scan kernel. Keys have many lengths, and share long prefixes; timestamps
 collide in their first eight bytes, so that every path of the selection is taken.
@@ -81,7 +81,7 @@ ending_alike = st.integers(0, 8).map(lambda number: row_key(8, DAY_AND_FLIGHT, [
 timestamps = st.builds(Timestamp, st.sampled_from([0, 0, 0, 1]), st.integers(1, 4), st.integers(0, 3))
 payloads = st.one_of(st.none(), st.sampled_from([b"", b"D", b"P", b"x" * 30]), st.just(b"y" * 5_000))
 values = st.tuples(payloads, st.sampled_from([0, 0, 1, 2, 3, 4, 5]))
-"""What is put, and when it expires."""
+"""Payloads, and when each expires."""
 histories = st.sampled_from([keys, one_length, ending_alike]).flatmap(
     lambda shape: st.lists(
         st.tuples(timestamps, st.dictionaries(shape, values, min_size=1, max_size=8)),
@@ -170,7 +170,7 @@ def test_scans_are_the_twins_however_they_are_cut(
     max_bytes: int,
     look: tuple[int, int],
 ) -> None:
-    """``look``: after so many versions it is decided how to go on, and how many of a key are many."""
+    """``look``: after this number of versions it is decided how to go on, and how many of a key are many."""
     store, twin = build(engine, history)
     start, end = bounds
     expected = twin.scan(start, end, read_ts)

@@ -1,4 +1,4 @@
-"""Parts that are cut by pages: adjacent, all of the range whatever pages say, and about equal where pages are many."""
+"""Parts that are cut by pages: adjacent, all of the range for any pages, and about equal if there are many pages."""
 
 from __future__ import annotations
 

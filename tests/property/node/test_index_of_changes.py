@@ -1,6 +1,6 @@
-"""The index of changes says what the versions say, or that it does not know: over random logs, with large transactions,
-collection, drops, restores, restarts, snapshots and damage. Each of its rules is there for a reason: without it, the
-same logs must find something.
+"""The index of changes agrees with the versions, or says that it does not know: over random logs, with large
+transactions, collection, drops, restores, restarts, snapshots and damage. Each of its rules is there for a reason:
+without it, the same logs must find something.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Scene:
         self.start()
         self.wall_ms = 10
         self.reaches_to = ZERO
-        """Back to where the index must know all."""
+        """The timestamp back to which the index must know all."""
         self.is_damaged = False
         self.record: Record | None = None
         self.staged: dict[LogicalKey, LogicalKey] = {}
@@ -118,7 +118,7 @@ class Scene:
         self.append(items, first_ts)
 
     def large(self) -> None:
-        """The next step of a large transaction."""
+        """Take the next step of a large transaction."""
         if self.record is None:
             self.record = replace(RECORD, start=self.next_ts())
             self.staged = {}
@@ -153,23 +153,23 @@ class Scene:
         ts = self.next_ts()
         moved = draw.sample(sorted(self.staged), min(len(self.staged), draw.choice((1, 2, 4))))
         items = [encode_version(key, b"moved", commit_ts) for key in moved]
-        # Who writes such a key moves it, too.
+        # A writer of such a key moves it, too.
         items += [encode_version(key, b"written", ts) for key in moved if draw.random() < 0.3]
         removal = Removal(sorted(self.staged[key] for key in moved))
         self.append(items, ts, removal)
         if draw.random() < 0.2:
-            # And so does who did not know of that yet.
+            # So does a writer that did not know of that yet.
             self.append([encode_version(key, b"moved", commit_ts) for key in moved[:1]], self.next_ts(), removal)
         for key in moved:
             del self.staged[key]
 
-    # --- what goes ---------------------------------------------------------------------------------------------
+    # --- removals ----------------------------------------------------------------------------------------------
 
     def data(self) -> dict[bytes, bytes]:
         return dict(self.engine._spaces[Space.DATA].values)
 
     def raise_safepoints(self, *, all_of_it: bool = False) -> None:
-        """To some time, and remove what only reads below it need."""
+        """Raise the safepoint to some time, and remove the versions that only reads below it need."""
         self.apply()
         position = self.state.last_ts
         bound = position if all_of_it else Timestamp(0, self.random.randrange(position.wall_ms + 1), 0)
@@ -193,7 +193,7 @@ class Scene:
         return any(timestamp_of(each[-12:]) <= safepoints.of(key) for each in newer)
 
     def drop(self) -> None:
-        """Everything of a table, once it cannot be read."""
+        """Drop all of a table, once it cannot be read."""
         self.raise_safepoints(all_of_it=True)
         start, end = table_range(DROPPED)
         written = [timestamp_of(key[-12:]) for key in self.data() if start <= key < end]
@@ -202,7 +202,7 @@ class Scene:
             self.append([], ts, Removal(cleared=[Cleared(start, end, 1_000)]))
 
     def restore(self) -> None:
-        """Versions of any time, within a restore."""
+        """Restore versions of any time, within a restore."""
         if self.record is not None or self.random.random() < 0.5:
             return
         ts = self.next_ts()
@@ -223,7 +223,7 @@ class Scene:
         self.start()
 
     def install(self) -> None:
-        """Another replica's state takes the place of this one."""
+        """Put another replica's state in the place of this one."""
         self.apply()
         if self.random.random() < 0.7:
             return
@@ -233,7 +233,7 @@ class Scene:
         self.reaches_to, self.is_damaged = self.state.last_ts, False
 
     def damage(self) -> None:
-        """An item of the index, or a change that it names, is not what it was."""
+        """Damage an item of the index, or a change that it names."""
         self.apply()
         if self.random.random() < 0.6:
             return
@@ -261,13 +261,13 @@ class Scene:
         elif what == "key":
             txn.put(Space.CHANGES, turned(key, draw.randrange(4, len(key)), draw.randrange(8)), value)
 
-    # --- what it says ------------------------------------------------------------------------------------------
+    # --- answers -----------------------------------------------------------------------------------------------
 
     def compare(self) -> Iterator[str]:
         draw = self.random
         position = self.state.last_ts
         if self.record is not None and self.record.commit_ts is not None:
-            # Nobody asks for more before all is in place.
+            # No caller asks for more before all is in place.
             position = self.record.commit_ts.previous()
         for _ in range(6):
             times = [Timestamp(0, draw.randrange(position.wall_ms + 2), draw.choice((0, 1))) for _ in range(2)]

@@ -1,7 +1,7 @@
 """A node against a dictionary: any mix of writes, refusals, retries, full disks, crashes and epochs, at any instant.
 
-What was acknowledged must be there, once, at its timestamp; what was refused must not; and of what ended without an
-answer a retry says what it was. The dictionary is told of each write when it is acknowledged.
+Acknowledged writes must be there, once, at their timestamp; refused ones must not; and a retry of a write without an
+answer tells its outcome. The dictionary is told of each write when it is acknowledged.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def delete(name: str) -> object:
 
 @dataclass
 class World:
-    """The node, what was asked of it, and what it acknowledged: name and value by timestamp."""
+    """The node, its requests, and its acknowledgements: name and value by timestamp."""
 
     disk: NodeDisk = field(default_factory=NodeDisk)
     clock: SetClock = field(default_factory=SetClock)
@@ -104,7 +104,8 @@ class World:
             assert self.acknowledged.setdefault(outcome.ts, (name, value)) == (name, value)
 
     async def check(self, node: Host) -> None:
-        """The node's state is what was acknowledged, now and at every timestamp; now, also before it is applied."""
+        """Check that the node's state is the acknowledged one, now and at every timestamp; now, also before it is
+        applied."""
         self._check_now(node)
         await node.meta.reads.caught_up()
         self._check_now(node)
@@ -141,7 +142,7 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
                 if world.asked:
                     world.ask(node, *world.asked[-1 - int(argument) % len(world.asked)])
             case "burst":
-                # More than one batch takes, so that some are worked out on top of what is being stored.
+                # More than one batch takes, so that some are evaluated on top of a batch being stored.
                 for _ in range(5):
                     world.ask(node, "increment", str(argument))
             case "pause":

@@ -1,8 +1,8 @@
-"""The roles in memory against a twin that reads the keys each time, on three nodes where anything happens to the log:
+"""The roles in memory against a twin that reads the keys each time, on three nodes with all kinds of events in the log:
 entries in flight, committed and not applied, taken back, given up by a leader that lost; crashes, cuts, full disks.
 
-The twin is asked where each write is evaluated, by the very reader that the write is given; and of every node after
-every step, by a reader of what is committed there.
+The twin is asked when each write is evaluated, by the very reader that the write is given; and for every node after
+every step, by a reader of the committed state there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ STEPS = st.lists(
 
 
 def by_keys(reader: Reader) -> tuple[bool, list[tuple[str, int] | None]]:
-    """Whether roles are on, and of each credential whose it is, and how much that may: searched for among all."""
+    """Return whether roles are on, and each credential's principal with its rights: searched for among all."""
     state = AuthState(reader)
     found: list[tuple[str, int] | None] = [None] * len(CREDENTIALS)
     for principal in state.principals():
@@ -116,7 +116,7 @@ def many(count: int) -> Evaluate:
 
 
 class Scene:
-    """Three nodes, and what was asked of them."""
+    """Three nodes, and their requests."""
 
     def __init__(self) -> None:
         self.world = World(limits=NodeLimits(batch_commands_max=3))
@@ -124,10 +124,10 @@ class Scene:
         self.compared: list[tuple[object, object]] = []
 
     def ask(self, node: Host, evaluate: Evaluate) -> None:
-        """Of the roles as they are where it is evaluated."""
+        """Write, and compare the roles at the point of evaluation."""
 
         def compared(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            # A node makes an answer of whatever is raised here.
+            # A node turns any error raised here into an answer.
             self.compared.append((in_memory(node.meta.roles.appended), by_keys(reader)))
             return evaluate(reader, commit_ts)
 
@@ -194,15 +194,15 @@ class Scene:
         await world.settled()
         self.look()
         for each in self.writes:
-            # Of those that a crash has left nobody hears any more.
+            # Answers of writes that a crash has left never come.
             each.cancel()
         await asyncio.gather(*self.writes, return_exceptions=True)
 
 
 APART = [("enable", TOKENS[0]), ("sleep", 30), ("cut", "n1"), ("create", ("app", TOKENS[1])), *[("sleep", 1_500)] * 3]
-"""A leader that is cut off appends what never happens."""
+"""A leader that is cut off appends entries that never happen."""
 BEHIND = [("enable", TOKENS[0]), ("hold data", "n1"), ("sleep", 30), ("rotate", ("root", TOKENS[1])), ("sleep", 30)]
-"""What is committed is not applied for a while."""
+"""Committed entries are not applied for a while."""
 AGAIN = [("enable", TOKENS[0]), ("sleep", 30), ("restart", "n2"), ("sleep", 1), ("restart", "n1"), ("sleep", 1_500)]
 
 

@@ -1,6 +1,6 @@
-"""Random writes, random watches on random nodes, slow watchers, crashes, cuts and snapshots: what each watcher saw is
-what was committed, in order and without gaps, and adds up to the state at its last resolved mark. What keeps it so is
-there for a reason: without it, the same runs must find something.
+"""Random writes, random watches on random nodes, slow watchers, crashes, cuts and snapshots: each watcher saw the
+committed changes, in order and without gaps, and they add up to the state at its last resolved mark. Each rule for that
+is there for a reason: without it, the same runs must find something.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_watchers_see_what_was_committed_in_order_and_without_gaps(seed: int) ->
     assert run_scene(seed) == []
 
 
-# --- what keeps it so, switched off ----------------------------------------------------------------------------
+# --- the rules for it, switched off ----------------------------------------------------------------------------
 
 
 def join_without_history(patch: pytest.MonkeyPatch) -> None:

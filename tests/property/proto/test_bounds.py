@@ -1,4 +1,4 @@
-"""What a message may hold, told from its bytes: against what a parser makes of the same bytes."""
+"""The contents of a message, told from its bytes: against a parser's result for the same bytes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def field(number: int, wire_type: int, value: bytes) -> bytes:
 
 
 def encoded(descriptor: Any, depth: int = 3) -> st.SearchStrategy[bytes]:
-    """Bytes of a message, as no library would write them: any field any number of times, in any order, known or not."""
+    """Draw bytes of a message, as no library would write them: any field any number of times, in any order, known or
+    not."""
     parts: list[st.SearchStrategy[bytes]] = [
         st.integers(50, 90).map(lambda number: field(number, 0, b"\x81\x01")),
         st.integers(50, 90).map(lambda number: field(number, 2, b"unknown")),
@@ -82,7 +83,7 @@ def encoded(descriptor: Any, depth: int = 3) -> st.SearchStrategy[bytes]:
 
 
 def counts(message: Message) -> Iterator[int]:
-    """How many items each repeated field has, in every message within."""
+    """Yield how many items each repeated field has, in every message within."""
     for declared, value in message.ListFields():
         if is_repeated(declared):
             yield len(value)
@@ -102,12 +103,14 @@ def test_what_holds_too_much_is_refused_and_nothing_else(message: type[Message],
         assert refusal.limit == LIMIT and refusal.length is not None and refusal.length > LIMIT
         assert most > LIMIT or has_dropped_some(message)
     else:
-        # What a parser joins may have as many again, in pieces that are too short to hold too much by themselves.
+        # Fields that a parser joins may have as many again, in pieces that are too short to hold too much by
+        # themselves.
         assert most <= 2 * LIMIT
 
 
 def has_dropped_some(message: type[Message]) -> bool:
-    """Of a oneof a parser keeps the last one given, though it makes objects of all."""
+    """Return whether a parser may drop objects: it keeps the last one given of a oneof, though it makes objects of
+    all."""
     return message.DESCRIPTOR.name in ("CommitRequest", "MultiGetRequest", "RaftMessage", "BulkRequest", "ScanRequest")
 
 
@@ -162,7 +165,7 @@ def test_many_more_than_the_limit_are_not_counted_to_their_end() -> None:
 
 
 def test_pieces_of_one_message_count_together() -> None:
-    """A parser joins what is given of a field that may come once."""
+    """A parser joins the pieces of a field that may come once."""
     bounds = bounds_of(documents_pb2.ScanRequest, 100)
     piece = field(3, 2, field(1, 2, field(1, 2, b"") * 90))
     bounds.check(piece)

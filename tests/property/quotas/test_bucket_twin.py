@@ -12,7 +12,7 @@ from cortado.store.quotas.bucket import Bucket
 STEPS = st.lists(
     st.tuples(st.integers(0, 10_000), st.one_of(st.none(), st.integers(0, 1 << 26))), min_size=1, max_size=60
 )
-"""Milliseconds that pass, and what is taken then; None: one token, where there is one."""
+"""Milliseconds that pass, and the tokens taken then; None: one token, if there is one."""
 
 
 class Twin:

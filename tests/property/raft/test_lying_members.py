@@ -1,5 +1,5 @@
-"""A member may say anything: what it says is refused or believed. It ends nobody, and breaks no invariant, for those
-speak of what only a defect of ours can do.
+"""A member may send any message: each message is refused or believed. It ends no node, and breaks no invariant, for
+invariants can only be broken by a defect of ours.
 
 The liar knows the group well: its numbers are near the truth, since others are refused at once.
 """
@@ -32,7 +32,7 @@ ROSTERS = (
 
 
 class Liar:
-    """Sends the victim what ``draw`` comes up with, and moves the victim along."""
+    """Sends the victim the messages that ``draw`` makes, and moves the victim along."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw

@@ -58,7 +58,7 @@ Number = tuple[Message, FieldDescriptor]
 
 
 def numbers(message: Message) -> Iterator[Number]:
-    """Each number of a message and of the messages in it: those that are set, and those that could be."""
+    """Yield each number of a message and of the messages in it: those that are set, and those that could be."""
     for field in message.DESCRIPTOR.fields:
         if field.type in _FLOAT_TYPES or field.type in _WHOLE_TYPES:
             yield message, field
@@ -67,7 +67,7 @@ def numbers(message: Message) -> Iterator[Number]:
 
 
 def group_at_work() -> tuple[Hand, list[Letter]]:
-    """A group that has done everything once, and the letters that it wrote: n1 leads."""
+    """Return a group that has done everything once, and the letters that it wrote: n1 leads."""
     group = Hand(
         3,
     )
@@ -139,7 +139,7 @@ def test_no_number_of_a_peer_ends_a_replica(kind: str, draw: st.DataObject) -> N
             group.step(Letter(letter.sender, to, letter.body))
             group.store(to)
             group.send(to)
-    # Who lied harms itself at most: the two others go on with each other.
+    # The liar harms itself at most: the two others go on with each other.
     others = tuple(each for each in group.logs if each != letter.sender)
     group.mail.clear()
     group.run(5_000, without=(letter.sender,), step_ms=100)

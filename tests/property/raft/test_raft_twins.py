@@ -1,4 +1,4 @@
-"""The journal against a list and a dictionary; what a majority holds against counting; bytes against themselves."""
+"""The journal against a list and a dictionary; the majority's position against counting; bytes against themselves."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Held = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class State:
-    """What a log is, dumbly: all of it."""
+    """The whole log, as a dumb twin keeps it: all of it."""
 
     hard: HardState
     entries: tuple[Held, ...] = ()
@@ -75,14 +75,15 @@ class State:
         return State(hard, tuple(each for each in self.entries if each[0] > index))
 
     def shared_with(self, other: State) -> tuple[Held, ...]:
-        """The entries that both hold, from where the later of both begins."""
+        """Return the entries that both hold, from where the later of both begins."""
         first = max(self.base[0], other.base[0])
         mine, theirs = ([each for each in of.entries if each[0] > first] for of in (self, other))
         return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False)))
 
 
 class JournalAndTwin:
-    """``memory`` is what the journal should hold, ``kept`` what the log files should, ``taken`` with what was taken."""
+    """``memory`` is the expected journal, ``kept`` the expected log files, ``taken`` the taken writes with their
+    state."""
 
     def __init__(self) -> None:
         start = HardState(1, "", 2, 1, ROSTERS[2])
@@ -161,8 +162,8 @@ class JournalAndTwin:
         self.open()
 
     def reset(self, number: int, *, is_stranger: bool) -> None:
-        """To a snapshot: of an entry that is held, or of another that may be behind or within the log. Meanwhile the
-        log goes on."""
+        """Reset to a snapshot of an entry that is held, or of another that may be behind or within the log. Meanwhile
+        the log goes on."""
         if self.taken is not None:
             return
         journal, before, roster = self.journal, self.memory, ROSTERS[number % 3]
@@ -190,7 +191,7 @@ class JournalAndTwin:
         self.memory = self.memory.behind(index, term, roster)
         journal.reset(index, term, roster, was_kept=was_kept)
 
-    # --- what must hold -----------------------------------------------------------------------------------------------
+    # --- checks -------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         journal, memory = self.journal, self.memory
@@ -207,7 +208,7 @@ class JournalAndTwin:
             assert (self.kept.entries, self.kept.hard) == (memory.entries, memory.hard)
 
     def check_files(self) -> None:
-        """What the records come to is what was durable, and nothing else."""
+        """Check that the records add up to the durable state, and nothing else."""
         files, kept = self.files.stored(), self.kept
         assert files.hard_state == kept.hard
         assert [(each.index, each.term, each.held_entry.payload.encode()) for each in files.records] == [

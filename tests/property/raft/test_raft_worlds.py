@@ -67,7 +67,7 @@ COUNTS: Counter[str] = Counter()
 
 
 def live(seed: int) -> World:
-    """Six seconds of weather, then calm."""
+    """Run six seconds of weather, then calm."""
     lease = seed % 4 == 3
     world = World(
         seed,

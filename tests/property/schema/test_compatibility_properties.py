@@ -1,4 +1,4 @@
-"""Compatible means readable, whatever the document; and Apache's checker agrees wherever it is right.
+"""Compatible means readable, for every document; and Apache's checker agrees wherever it is right.
 
 Known differences from Apache's ``avro.compatibility``, all of them stricter here:
 
@@ -30,7 +30,7 @@ NO_BYTES = ("boolean", "int", "long", "float", "double", "string")
 
 @st.composite
 def _pairs(draw: st.DrawFn, **options: Any) -> tuple[Schema, Schema]:
-    """(writer, reader): the reader is an evolution of the writer."""
+    """Draw (writer, reader): the reader is an evolution of the writer."""
     declaration = draw(document_declarations(**options))
     evolved = draw(evolutions(declaration, **options))
     try:
@@ -77,7 +77,7 @@ def test_a_compatible_reader_reads_every_document(pair: tuple[Schema, Schema], d
     except InvalidDocument:
         assert not compatible
         return
-    # What was read is a document of the reader's, so that it can be updated and written again.
+    # A document that was read is one of the reader's, so that it can be updated and written again.
     again = encode_document(reader, document)
     assert encode_document(reader, decode_document(reader, again)) == again
 

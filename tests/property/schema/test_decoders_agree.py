@@ -1,6 +1,7 @@
 """The decoder of single documents and the columnar one are two programs with one meaning.
 
-The server checks a body in bulk that a client reads alone: if they disagreed, a row could be stored that nobody reads.
+The server checks a body in bulk that a client reads alone: if they disagreed, a row could be stored that no client can
+read.
 """
 
 from __future__ import annotations

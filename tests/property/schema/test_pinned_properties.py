@@ -1,4 +1,4 @@
-"""Where a version passes both checks, what keys were worked out from stays as it was."""
+"""If a version passes both checks, the values that keys were computed from stay as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bodies end that stand end to end is found as the decoder finds it, and damage leads nowhere."""
+"""The ends of adjacent bodies are found as the decoder finds them, and damage leads nowhere."""
 
 from __future__ import annotations
 

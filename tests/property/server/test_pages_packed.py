@@ -47,7 +47,7 @@ def an_expiry(draw: Random, clock: SetClock) -> common_pb2.Expiry | None:
 
 
 async def write(kv: KeyValueService, draw: Random, clock: SetClock) -> list[Timestamp]:
-    """Puts and deletes; returns times between them."""
+    """Put and delete; return times between the writes."""
     times = []
     for _ in range(PUTS):
         clock.now_ms += draw.randrange(2)
@@ -103,7 +103,7 @@ def pairs_of(reply: kv_pb2.KvScanResponse, *, packed: bool) -> list[Pair]:
 
 
 async def pages_of(kv: KeyValueService, request: kv_pb2.KvScanRequest, *, packed: bool) -> list[list[Pair]]:
-    """All pages of a scan, by calls."""
+    """Return all pages of a scan, by calls."""
     asked = kv_pb2.KvScanRequest.FromString(request.SerializeToString())
     asked.packed = packed
     pages = []
@@ -140,7 +140,8 @@ def test_packed_pages_are_those_of_pairs_one_by_one_and_of_python(
         try:
             kv = KeyValueService(node)
             times = await write(kv, draw, clock)
-            # All is applied behind this. What a page of the past passes by, and so its end, depends on that.
+            # All is applied behind this. The versions that a page of the past passes by, and so its end, depend on
+            # that.
             await kv.scan_page(kv_pb2.KvScanRequest(namespace=NAMESPACE))
             for _ in range(SCANS):
                 request = a_request(draw, times)

@@ -1,4 +1,4 @@
-"""What runs put together by hand is what protobuf, and the functions for one write, make of the same."""
+"""Runs put together by hand equal the bytes of protobuf, and of the functions for one write."""
 
 from __future__ import annotations
 

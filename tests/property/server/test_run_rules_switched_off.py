@@ -110,7 +110,7 @@ def count_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_for_all(function: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
-    """What the first one gets, all get."""
+    """Return a function that gives the first one's result to all."""
 
     def same(*arguments: Any) -> list[Any]:
         found = function(*arguments)
@@ -214,7 +214,7 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
 def test_a_rule_that_is_switched_off_is_missed(
     switch: Switch, test: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # What has no answer now will never have one.
+    # A call without an answer now will never have one.
     monkeypatch.setattr(run_twins, "WAIT_S", 5.0)
     monkeypatch.setattr(nodes, "WAIT_S", 5.0)
     given = {"sizes": run_twins.sizes_of_runs(monkeypatch), "tmp_path": tmp_path, "monkeypatch": monkeypatch}

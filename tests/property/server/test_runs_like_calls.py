@@ -33,7 +33,7 @@ def test_random_messages_have_the_same_entries_replies_state_and_measures_both_w
 async def both_ways(seed: int) -> None:
     source = random.Random(f"runs/{seed}")
     asker = Asker(source)
-    # What is forgotten follows from what is applied, and when that happens is left to chance otherwise.
+    # Requests are forgotten by the applied state, and its times are left to chance otherwise.
     forgets = source.random() < 0.5
     limits = replace(LIMITS, remember_requests_max=60) if forgets else LIMITS
     twins = [Served(runs=way, limits=limits, has_tables=True) for way in (True, False)]

@@ -1,4 +1,4 @@
-"""What was accepted can be read: over the wire, whatever the sizes, in every form, on both engines.
+"""Every accepted value can be read: over the wire, at any size, in every form, on both engines.
 
 Values go from nothing to 1 MiB and keys to their longest, in runs that were once too much for a reply: small pairs
 before large ones, hundreds of 60 KB, and rows that are small as they are stored and large as they are read.
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.process
 
 MIB = 1 << 20
 NAMESPACE, TABLE = "n", "db.docs"
-# What a string may have in the key of a row, and with it in one of an index.
+# The bytes that a string may have in the key of a row, and with it in one of an index.
 KEY_BYTES = 470
 FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "string"},
@@ -46,12 +46,12 @@ PAD: dict[str, Any] = {"name": "pad", "type": "string", "default": "p" * 20_000}
 LARGEST = MIB - 1_000
 
 Row = tuple[str, str, int]
-"""The id, the tag and the size of the body, whose bytes follow from it."""
+"""The id, the tag and the size of the body; its bytes follow from it."""
 
 
 @dataclass
 class Stored:
-    """What a node was given, and stubs to ask it by."""
+    """The values that a node was given, and stubs to ask it by."""
 
     wire: Wire
     schema_ids: list[int]
@@ -71,7 +71,7 @@ def body(size: int) -> bytes:
 
 
 def sizes() -> list[int]:
-    """Runs of one size, small ones before large ones, and everything mixed."""
+    """Return runs of one size, small ones before large ones, and everything mixed."""
     drawn = random.Random(9)
     mixed = [drawn.choice([0, 0, 1, 100, 5_000, 60_000, 300_000, LARGEST]) for _ in range(40)]
     return [*[10] * 16, *[LARGEST] * 12, *[60_000] * 200, *[100] * 600, *mixed]
@@ -147,7 +147,7 @@ def test_pairs_of_every_size_are_scanned(
 
 
 def scanned(stored: Stored, request: documents_pb2.ScanRequest) -> list[dict[str, Any]]:
-    """The rows of a scan, page after page, as documents."""
+    """Return the rows of a scan, page after page, as documents."""
     found: list[dict[str, Any]] = []
     texts: dict[int, str] = {}
     while True:

@@ -1,4 +1,4 @@
-"""Whatever a state holds, a snapshot file carries all of it and nothing else; and no damage to its bytes passes."""
+"""A snapshot file carries all of a state and nothing else; and no damage to its bytes passes."""
 
 from __future__ import annotations
 
@@ -153,13 +153,13 @@ def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
 
 
 def encode_version_of(engine_key: bytes) -> bytes:
-    """Another value of 50 bytes under this key."""
+    """Return another value of 50 bytes under this key."""
     key, ts = logical_of(engine_key), timestamp_of(suffix_from(engine_key))
     return encode_version(key, b"x" * 50, ts)[1]
 
 
 def frame_ends(whole: bytes) -> list[int]:
-    """Where the header and each frame after it ends."""
+    """Return the end of the header and of each frame after it."""
     ends: list[int] = []
     place = 18
     while place < len(whole):

@@ -1,4 +1,4 @@
-"""What ``operation=changes`` applies, against a dictionary: of each key the last change, and nothing else."""
+"""The rows that ``operation=changes`` applies, against a dictionary: the last change of each key, and nothing else."""
 
 from __future__ import annotations
 

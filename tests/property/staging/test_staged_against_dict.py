@@ -1,7 +1,7 @@
 """Large transactions against a dictionary that has all of one from its commit on, and nothing before.
 
 Every key's versions are written down as they are to be read. Reads of all kinds, at every timestamp, must find the
-same, however much of what was committed is in its place by then, and whoever has moved it there.
+same, however many committed rows are in their place by then, and whoever has moved them there.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ALL = row_range(TABLES[0], PARTS)[0], row_range(TABLES[1], PARTS)[1]
 IDS = [bytes([number]) * 16 for number in (1, 2)]
 
 Payloads = dict[int, bytes | None]
-"""What is written, by the places of keys."""
+"""The payloads written, by the places of keys."""
 ENDS = [[(0, 0)], [(0, 0), (1, 0)], [(0, 1), (1, 0)], []]
 SEEDS = 200
 
 
 @dataclass
 class World:
-    """One replica without a log, and what is to be read of it."""
+    """One replica without a log, and its expected versions."""
 
     store: VersionStore = field(default_factory=lambda: VersionStore(MemoryEngine()))
     now: int = 0
@@ -110,7 +110,7 @@ class World:
             self._happened(self.staged[IDS[place]].get(number, {}))
 
     def put_in_place(self, place: int, count: int) -> None:
-        """Some of it; and what is over once nothing is left."""
+        """Put some of it in place; once nothing is left, end it."""
         record = self.records.get(IDS[place])
         if record is None or record.state is LargeState.OPEN or record.is_resolved:
             return
@@ -131,7 +131,7 @@ class World:
         piece = Piece([key for key, _ in mine[:count]], list(items.values()))
         self._apply(put_in_place(piece.without_moved(self.store.snapshot(at(self.now + 1)))))
 
-    # --- what is to be read ------------------------------------------------------------------------------------
+    # --- expected versions -------------------------------------------------------------------------------------
 
     def expected(self, ts: int) -> dict[LogicalKey, Version]:
         found = {}
@@ -239,7 +239,7 @@ def step(world: World, random: Random) -> None:
             world.put_in_place(place, random.randint(1, 3))
 
 
-# Drawn evenly, and not by hypothesis: what matters needs some steps that fit each other, and half of all seeds have
+# Drawn evenly, and not by hypothesis: interesting cases need some steps that fit each other, and half of all seeds have
 # them.
 @pytest.mark.parametrize("first_seed", range(0, SEEDS, 50))
 def test_all_of_a_large_transaction_is_read_from_its_commit_on_wherever_it_is(first_seed: int) -> None:

@@ -1,8 +1,8 @@
 """Documents that expire, against a dictionary that knows when each does: at every timestamp, also long after.
 
-The twin keeps the whole state of each commit. What a read at a time must see is the state of the last commit before it,
-without the documents that have expired by then: in the table, in each index, by key. What is written sees the same.
-Nothing is different after the collection of what nobody can read any more.
+The twin keeps the whole state of each commit. A read at a time must see the state of the last commit before it, without
+the documents that have expired by then: in the table, in each index, by key. Writes see the same. Nothing is different
+after the collection of versions that no read can see any more.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def commit(world: TableWorld, twin: Twin, asked: list[tuple[str, Any, Any, Any]]
 
 
 def moments(twin: Twin, oldest: Timestamp) -> Iterator[Timestamp]:
-    """The times of all commits, and those around each expiry."""
+    """Yield the times of all commits, and those around each expiry."""
     found = {ts for ts, _ in twin.states} | {twin.world.store.now}
     for _, state in twin.states:
         for _, expires_ms in state.values():
@@ -257,7 +257,7 @@ def test_a_table_and_its_indexes_are_the_dictionary_at_every_time(
 
 
 def collect(store: EngineStore, safepoint: Timestamp) -> None:
-    """All that may go."""
+    """Collect all versions that may go."""
     with store.engine.read() as look:
         keys, values, _ = look.page(Space.DATA, b"t", ABOVE_KEYS, max_items=10_000, max_bytes=1 << 30)
     if keys:

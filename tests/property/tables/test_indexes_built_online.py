@@ -1,8 +1,7 @@
 """Indexes that are built while rows change, against a dictionary of documents.
 
-Writes of every kind, and steps of builds, in any order. Whatever comes between two steps: no write is refused, rows
-before a build's cursor have their entries, every entry is a row's, an index that is ready holds what the rows say, and
-a unique one fails only where two rows shared a value while it was built.
+No write is refused, rows before a build's cursor have their entries, and every entry is a row's. An index that is ready
+agrees with the rows, and a unique one fails only if two rows shared a value while it was built.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ steps = st.one_of(
 
 
 def collides(state: Twin, name: str) -> bool:
-    """Whether two documents share a value of that index, nulls left out."""
+    """Return whether two documents share a value of that index, nulls left out."""
     if not INDEXES[name].unique:
         return False
     with_level = name == "pair"
@@ -73,7 +72,7 @@ def collides(state: Twin, name: str) -> bool:
 
 
 class Story:
-    """The table, and the twin. ``collided`` are the indexes being built of which two rows shared a value."""
+    """The table, and the twin. ``collided`` holds the indexes being built in which two rows shared a value."""
 
     def __init__(self, world: TableWorld) -> None:
         self.world = world
@@ -107,7 +106,7 @@ class Story:
         self.collided |= {name for name in self.jobs if collides(self.state, name)}
 
     def write(self, asked: list[tuple[str, Any]]) -> None:
-        """In one commit, unless an index that is ready would refuse it."""
+        """Write in one commit, unless an index that is ready would refuse it."""
         after, wanted = dict(self.state), []
         for each in asked:
             operation = self.operation(after, each)
@@ -124,7 +123,8 @@ class Story:
         return [each.name for each in self.found if each.state is IndexState.READY]
 
     def operation(self, state: Twin, asked: tuple[str, Any]) -> Operation | None:
-        """What to ask for, and ``state`` after it; None where an update finds no document."""
+        """Return the operation to ask for, and change ``state`` to the one after it; None if an update finds no
+        document."""
         match asked:
             case ("put", document):
                 state[document["number"]] = document
@@ -139,7 +139,7 @@ class Story:
                 return Delete(DATABASE, "things", [number])
 
     def bulk(self, rows: list[Document]) -> None:
-        """Row by row, each seeing those before it."""
+        """Write row by row, each seeing those before it."""
         written, ready = 0, self.ready
         for row in rows:
             after = {**self.state, row["number"]: row}
@@ -169,7 +169,7 @@ class Story:
                     world.scan("things", index=each.name)
 
     def check_building(self, index: IndexDescriptor) -> None:
-        """Each entry is a row's, and the rows before the cursor have theirs."""
+        """Check that each entry is a row's, and the rows before the cursor have theirs."""
         world, view = self.world, self.world.view("things")
         job = job_of(world.store.snapshot(), self.jobs[index.name])
         start, end = index_range(view.table.table_id, index.index_id, index.parts)

@@ -1,7 +1,7 @@
 """Random operations on a table with every kind of index, against a dictionary of documents.
 
 The twin keeps documents by key and knows uniqueness by looking at all of them. After each operation rows, every index
-and ``table check`` must agree with it, and what was refused must have changed nothing.
+and ``table check`` must agree with it, and refused operations must have changed nothing.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ VALUES = {"code": st.none() | st.sampled_from(["x", "y"]), "level": st.sampled_f
 
 
 def rows_of_parts(columns: list[str]) -> st.SearchStrategy[list[tuple[tuple[str, int], Document]]]:
-    """Keys, and what is to become of these columns."""
+    """Draw keys, each with the new values of these columns."""
     values = st.fixed_dictionaries({name: VALUES[name] for name in columns})
     return st.lists(st.tuples(keys, values), min_size=1, max_size=5)
 
@@ -99,7 +99,7 @@ def key_of(document: Document) -> tuple[str, int]:
 
 
 def unique_values(document: Document) -> list[tuple[str, object]]:
-    """What no other document may have, nulls left out."""
+    """Return the values that no other document may have, nulls left out."""
     city = document["place"] and document["place"]["city"]
     values: list[tuple[str, object]] = [("code", document["code"])] if document["code"] is not None else []
     return values + ([("pair", (document["level"] + 0.0, city))] if city is not None else [])
@@ -129,7 +129,8 @@ class Model:
         return {key: document for key, document in state.items() if key != what}
 
     def batch(self, operations: list[tuple[str, Any, Any]]) -> Twin | type[CortadoError]:
-        """Each operation sees those before it; uniqueness is judged last."""
+        """Return the state after a batch, or its error. Each operation sees those before it; uniqueness is judged
+        last."""
         state: Twin = self.state
         for operation in operations:
             after = self.apply(state, operation)
@@ -174,7 +175,7 @@ def step(world: TableWorld, model: Model, kind: str, what: Any) -> None:
 
 
 def bulk(world: TableWorld, model: Model, kind: str, what: Any) -> None:
-    """Row by row, each refused by itself."""
+    """Write row by row, each refused by itself."""
     if kind == "bulk":
         rows, mode = what
         done = world.bulk("things", [{**row, **model.extra} for row in rows], mode)
@@ -202,7 +203,7 @@ def bulk(world: TableWorld, model: Model, kind: str, what: Any) -> None:
 
 
 def whole(document: Document) -> Document:
-    """As the newest schema reads it."""
+    """Return the document as the newest schema reads it."""
     return {"extra": "-", **document}
 
 

@@ -1,4 +1,4 @@
-"""Columns by the compiled walk beside the columnar codec: the same arrays of whatever it accepts, nothing of what the
+"""Columns by the compiled walk beside the columnar codec: the same arrays for all bodies that it accepts, none that the
 codec refuses, and no byte read outside the bodies."""
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def test_a_walk_accepts_no_body_that_the_codec_refuses(seed: int, rows: int) -> 
 
 
 def told(view: Any, payloads: PackedPayloads, reader: Schema) -> str:
-    """What a group of rows reads as, or what is raised."""
+    """Return the values of a group of rows, or the error raised."""
     try:
         columns = decode_group(view, 1, payloads, reader, [field.name for field in reader.record.fields])
     except CortadoError as error:
@@ -239,7 +239,7 @@ def test_each_value_at_an_edge_is_judged_as_the_codec_judges_it(type_: Any, valu
 
 
 def test_no_byte_is_read_outside_the_bodies() -> None:
-    """They lie between two pages that nobody may read: the process would end."""
+    """They lie between two unreadable pages: the process would end."""
     pages = mmap.mmap(-1, 3 * mmap.PAGESIZE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
     protect = ctypes.CDLL(None, use_errno=True).mprotect

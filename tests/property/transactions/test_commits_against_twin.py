@@ -1,6 +1,6 @@
 """Random commits over a table with indexes and over pairs, against an interpreter of dictionaries.
 
-After each of them rows, every index and ``table check`` agree with it; what was refused changed nothing, for the right
+After each of them rows, every index and ``table check`` agree with it; refused commits changed nothing, for the right
 reason. The rules are numbered as in docs/adr/0034-transactions.md.
 """
 
@@ -60,7 +60,7 @@ class Twins:
     def commit(
         self, asked: list[Asked], start: Timestamp | None = None, keys: list[tuple[str, Any]] | None = None
     ) -> CortadoError | None:
-        """Run it on both; they agree. ``keys`` are what it has read."""
+        """Run it on both; they agree. ``keys`` are the keys that it has read."""
         world = self.world
         operations = [to_operation(world, each) for each in asked]
         keys = keys or []
@@ -194,7 +194,7 @@ def test_t14_what_was_evaluated_ahead_of_its_turn_comes_to_what_it_would_come_to
         assert twins.state is not before
     elif isinstance(early, CortadoError):
         assert isinstance(in_turn, CortadoError)
-        # In its turn what was read is looked at first; but what is final because of the operations is final.
+        # In its turn the reads are looked at first; but an error that is final because of the operations is final.
         if not (isinstance(in_turn, WriteConflict) and in_turn.kind == "read"):
             assert (type(early), early.fields()) == (type(in_turn), in_turn.fields())
     else:

@@ -1,8 +1,8 @@
-"""What a transaction reads: its own writes over the state that it began at, in every kind of read; and footprints.
+"""The reads of a transaction: its own writes over the state that it began at, in every kind of read; and footprints.
 
-A footprint is *sound*: where nothing in it has changed, and nothing that the transaction writes, the same read of the
-newest state has the same answer, by the interpreter of dictionaries as by the product. The rules are numbered as in
-docs/adr/0034-transactions.md.
+A footprint is *sound* if it has this property: when nothing in it has changed, and nothing that the transaction writes,
+the same read of the newest state has the same answer. That holds by the interpreter of dictionaries as by the product.
+The rules are numbered as in docs/adr/0034-transactions.md.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ reads = st.builds(
 
 
 def bounds_of(read: Read) -> Sequence[Any] | None:
-    """The prefix of the index or of the table that is scanned."""
+    """Return the prefix of the index or of the table that is scanned."""
     if read.prefix is None:
         return None
     return [{"": "ab"[read.prefix], "count": read.prefix, "code": "pq"[read.prefix]}[read.index]]
 
 
 def by_twin(read: Read, state: State) -> Any:
-    """The answer that a dictionary gives."""
+    """Return the answer that a dictionary gives."""
     match read.kind:
         case "get" | "get many":
             keys = KEYS[:1] if read.kind == "get" else KEYS
@@ -110,7 +110,7 @@ def by_twin(read: Read, state: State) -> Any:
 
 
 def by_product(read: Read, world: TableWorld, ts: Timestamp, began: Began) -> tuple[Any, Footprint]:
-    """The answer through a transaction's reads, and what it rests on: of all pages together."""
+    """Return the answer through a transaction's reads, and its footprint, over all pages together."""
     through = TransactionReads(world.store, began.own, began.added)
     reader = through.snapshot(ts)
     view = world.view(TABLE)
@@ -172,7 +172,7 @@ class Began:
 
 
 def commit(world: TableWorld, state: State, asked: list[Asked]) -> State:
-    """The state after it; the same where it was refused."""
+    """Return the state after the commit; the same if it was refused."""
     interpreter = Interpreter(state, None)
     if interpreter.run(asked) is not None:
         return state

@@ -1,4 +1,4 @@
-"""Any rows of any schema survive as CSV, and Python's own CSV agrees about what stands in the cells."""
+"""Any rows of any schema survive as CSV, and Python's own CSV agrees about the cells."""
 
 from __future__ import annotations
 

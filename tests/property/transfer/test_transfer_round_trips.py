@@ -100,7 +100,8 @@ def test_fastavro_reads_our_files_and_we_read_its(data: st.DataObject) -> None:
 
     theirs = list(fastavro.reader(container_of(schema, bodies)))
     assert list(map(repr, theirs)) == values(bodies)
-    # Bodies of fastavro's own: of a union it may choose another branch than we, so each row is taken as it wrote it.
+    # Bodies of fastavro's own: fastavro may choose another branch of a union than we, so each row is taken as it wrote
+    # it.
     written = []
     for row in theirs:
         body = io.BytesIO()
@@ -134,7 +135,7 @@ def test_a_file_of_another_schema_is_resolved_or_refused_as_a_whole(data: st.Dat
 
 
 def _later(text: str, drops: bool) -> str:
-    """A version that has a field more, and one less where it ``drops``."""
+    """Return a version that has a field more, and one less if it ``drops``."""
     declaration = json.loads(text)
     fields = declaration["fields"][:-1] if drops and len(declaration["fields"]) > 1 else declaration["fields"]
     added = {"name": "added_later", "type": "string", "default": "as it was"}

@@ -21,7 +21,7 @@ SANE: Final = 0.8
 """How often a part of a request is one that would do."""
 DAMAGE_MAX: Final = 4
 WRECKS: Final = ("/cortado.v1.Auth/", "/cortado.v1.Restores/", "/cortado.v1.Cluster/")
-"""Calls that may end what others need, where they succeed: sent with a version of the protocol that is refused."""
+"""Calls that may end resources of other tests if they succeed: sent with a version of the protocol that is refused."""
 READS: Final = ("Status", "Members", "Clock", "WhoAmI", "ListPrincipals")
 
 _METHODS: Final = {
@@ -52,7 +52,8 @@ class Row:
 
 
 def _weight(path: str) -> float:
-    """There are many unary calls, which are served alike, and pages of the console take a second."""
+    """Return an operation's weight. There are many unary calls, which are served alike, and pages of the console take a
+    second."""
     return 4 if path.startswith("/v1/") else 0.2 if path.startswith("/ui") else 0.5 if path in _METHODS else 2
 
 
@@ -68,7 +69,7 @@ class Requests:
         return self._chosen.choice(sane if self._chosen.random() < SANE else odd_ones)
 
     def made(self) -> Sent:
-        """One for any operation."""
+        """Make a request for any operation."""
         [row] = self._chosen.choices(self._rows, self._weights)
         method = self.sane_or((row.method,), odd.METHODS)
         target, headers = self._target(row), self._headers(row)
@@ -81,7 +82,7 @@ class Requests:
         return Sent(method, target, headers, body, chunked=bool(body) and self._chosen.random() < 0.1)
 
     def damaged(self) -> bytes:
-        """The bytes of a request, some of which are others, missing, or there twice."""
+        """Return the bytes of a request with some of them changed, missing or doubled."""
         data = bytearray(self.made().encoded()[:20_000])
         for _ in range(self._chosen.randint(1, DAMAGE_MAX)):
             self._damage(data)
@@ -89,7 +90,7 @@ class Requests:
 
     def _damage(self, data: bytearray) -> None:
         chosen = self._chosen
-        # The head is what others read, too.
+        # Other parsers read the head, too.
         end = max(1, min(len(data), 400)) if chosen.random() < 0.7 else max(1, len(data))
         at = chosen.randrange(end)
         match chosen.randrange(5):
@@ -167,7 +168,7 @@ class Requests:
         return json.dumps(body).encode()
 
     def _message(self, kind: Any, depth: int) -> dict[str, Any]:
-        """A message of protobuf's JSON, some of whose fields have odd values."""
+        """Return a message of protobuf's JSON with odd values in some fields."""
         found: dict[str, Any] = {}
         for each in kind.fields:
             if self._chosen.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Documents and pairs that nobody else writes, beside a dictionary: each answer is known from those before it.
+"""Documents and pairs that no other caller writes, beside a dictionary: each answer is known from those before it.
 
 One caller makes one call after the other, so there is nothing to guess: a call is acknowledged, and the dictionary has
 it, or refused, and it has not.
@@ -20,7 +20,7 @@ LINES: Final = ("Accept", "application/x-ndjson")
 
 
 class Model:
-    """``stored`` is what has been acknowledged, with its etag, of each of two resources."""
+    """``stored`` has the acknowledged value and etag of each of two resources."""
 
     def __init__(self, wire: Wire, chosen: Random) -> None:
         self._wire = wire
@@ -30,7 +30,7 @@ class Model:
         self._is_table = {"/v1/kv/modelled": False, "/v1/db/modelled/items": True}
 
     def step(self) -> None:
-        """One call. Fails where its answer is another than the dictionary's."""
+        """Make one call. Fails if its answer differs from the dictionary's."""
         chosen = self._chosen
         self._count += 1
         root, key = chosen.choice([*self.stored]), chosen.choice(KEYS)
@@ -57,7 +57,7 @@ class Model:
         return f"{root}/{quote(key, safe='').replace('.', '%2E')}"
 
     def _new(self, root: str, key: str) -> tuple[Any, bytes]:
-        """A value, and as the body that stores it."""
+        """Return a value, and the body that stores it."""
         if not self._is_table[root]:
             value = b"%d" % self._count + self._chosen.randbytes(self._chosen.choice((0, 3, 5_000)))
             return value, value
@@ -65,7 +65,7 @@ class Model:
         return document, json.dumps(document).encode()
 
     def _condition(self, root: str, key: str) -> tuple[list[tuple[str, str]], bool]:
-        """Headers, and whether a put with them is done."""
+        """Return headers, and whether a put with them is done."""
         there = self.stored[root].get(key)
         match self._chosen.randrange(5):
             case 0:
@@ -113,7 +113,7 @@ class Model:
         self.stored[root][key] = (answer.headers["etag"].strip('"'), document)
 
     def _batch(self) -> None:
-        """Puts into both, all or none: a check that fails stands at the end."""
+        """Put into both, all or none: a check that fails stands at the end."""
         tables, pairs = "/v1/db/modelled/items", "/v1/kv/modelled"
         key, fails = self._chosen.choice(KEYS), self._chosen.random() < 0.4
         document, _ = self._new(tables, key)
@@ -145,7 +145,7 @@ class Model:
         assert (head.status, head.headers["content-length"]) == (200, str(len(answer.body)))
 
     def check_all(self, root: str) -> None:
-        """All that is there, as lines or in pages of any size."""
+        """Check all stored resources, as lines or in pages of any size."""
         if self._chosen.random() < 0.5:
             found = [json.loads(line) for line in self._call("GET", root, LINES).body.splitlines()]
         else:

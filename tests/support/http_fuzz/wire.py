@@ -1,4 +1,4 @@
-"""Requests as bytes, and answers read by the letter: whatever a gateway sends is HTTP/1.1, and what it declares."""
+"""Requests as bytes, and answers read by the letter: every answer of a gateway is HTTP/1.1, and of a declared form."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from support.gateways import Declared
 
 STREAM: Final = "text/event-stream"
 STREAM_BYTES: Final = 2_000
-"""So much is read of one that may have no end."""
+"""The bytes that are read of an answer that may have no end."""
 PROBLEM: Final = {"type", "title", "status", "reason", "detail"}
 CODES: Final = {
     *(400, 404, 405, 406, 409, 413, 415, 422),
     *(40401, 40402, 40403, 40404, 40405, 40406, 40407, 40408),
     *(42201, 42202, 42203, 42204, 42205, 42206, 42208, 42209),
 }
-"""Of the registry: those that no defect has."""
+"""The codes of the registry: those that no defect has."""
 
 _STATUS: Final = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) [A-Za-z'\- ]+")
 _HEADER: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+): ([^\x00-\x08\x0a-\x1f\x7f]*)")
@@ -67,7 +67,7 @@ class Answer:
 
 
 class Wire:
-    """A connection to a gateway that is made anew where it has ended."""
+    """A connection to a gateway that is made anew if it has ended."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -80,15 +80,16 @@ class Wire:
         self._connection, self._unread = None, b""
 
     def call(self, sent: Sent) -> Answer:
-        """The answer to a request that is one. Of status 0 only where it is refused before it is read, and so lost."""
+        """Return the answer to a well-formed request. Its status is 0 only if the request is refused before it is read,
+        and so lost."""
         data = sent.encoded()
         answer = self.exchange(data, is_head=sent.method == "HEAD")
         assert answer.status or len(data) > HEAD_BYTES_MAX, "no answer"
         return answer
 
     def exchange(self, data: bytes, *, is_head: bool = False, half: bool = False) -> Answer:
-        """What is answered to some bytes; of status 0 where the connection ends instead. ``half``: nothing more will
-        be sent, so that a part of a request is not waited for."""
+        """Return the answer to some bytes, with status 0 if the connection ends instead. ``half``: nothing more will be
+        sent, so that a part of a request is not waited for."""
         if self._connection is None:
             self._connection = socket.create_connection(self._address, _CONNECTION_S)
         try:
@@ -166,7 +167,7 @@ def _headers(lines: Sequence[bytes]) -> dict[str, str]:
 
 
 def check_answer(answer: Answer, target: str, declared: Declared | None, method: str) -> None:
-    """Fails where an answer is not one that the operation has, or an error has no form."""
+    """Fail if an answer is not one that the operation has, or an error has no form."""
     if answer.status < 400:
         assert declared is not None
         types = declared.answers.get(str(answer.status))
@@ -190,8 +191,8 @@ def check_answer(answer: Answer, target: str, declared: Declared | None, method:
 
 
 def route_of(served: Sequence[Declared], method: str, target: str) -> Declared | None:
-    """The operation of the document that a request is for, as it says."""
+    """Return the document's operation that a request is for."""
     path = target.partition("?")[0]
     found = [each for each in served if each.method == method.replace("HEAD", "GET") and each.route.fullmatch(path)]
-    # What ends with a verb, or is written out, is meant before what takes the rest of a path.
+    # A pattern that ends with a verb, or is literal, goes before a pattern that takes the rest of a path.
     return min(found, key=lambda each: each.route.pattern.count("("), default=None)

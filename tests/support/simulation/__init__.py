@@ -6,7 +6,7 @@
          │               │                   │        │          `- Storage, Engine  disk.py
          │               │                   │        `------------ Transport        network.py
          │               │                   `--------------------- wall, monotonic  clocks.py
-         ├── Nemesis ────┤  what goes wrong, and when                              faults.py
-         ├── Workload ───┘  what clients ask, and what they were told            workload, transactors, indexers.py
-         └── Watch, verdicts: what must hold after each step, and at the end       watch.py, checkers.py
+         ├── Nemesis ────┤  faults, and their times                                faults.py
+         ├── Workload ───┘  calls of clients, and the answers                    workload, transactors, indexers.py
+         └── Watch, verdicts: invariants after each step, and at the end           watch.py, checkers.py
 """

@@ -1,4 +1,4 @@
-"""``make sim``: run seeds, print what they found and the command that replays each.
+"""``make sim``: run seeds, print their findings and the command that replays each.
 
 ::
 
@@ -26,7 +26,7 @@ _CHUNK = 20
 
 def main() -> int:
     arguments = _arguments()
-    # What the nodes log is part of no verdict, and writing it costs more than the run.
+    # The nodes' logs are part of no verdict, and writing them costs more than the run.
     logging.disable(logging.CRITICAL)
     if arguments.seed is not None:
         outcome = simulate(arguments.seed, runs=arguments.runs)
@@ -77,7 +77,7 @@ def run_chunk(seeds: list[int], runs: str | None = None) -> list[Outcome]:
 
 
 def describe(outcome: Outcome, trace_lines: int = _TRACE_LINES) -> str:
-    """What a seed found, its last lines of trace, and how to see it again."""
+    """Return the findings of a seed, its last lines of trace, and the command that replays it."""
     lines = [f"seed {outcome.seed}: {outcome.calls} calls in {outcome.virtual_ms / 1000:.1f} s of its own time"]
     lines += outcome.trace[-trace_lines:]
     lines += [f"  violation: {each[:2_000]}" for each in outcome.violations[:5]]

@@ -1,4 +1,4 @@
-"""In the end every replica's index of changes must say what its versions say, or that it does not know."""
+"""In the end every replica's index of changes must agree with its versions, or say that it does not know."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUNDS: Final = 6
 
 
 def check_changes(cluster: Cluster, source: random.Random) -> Iterator[str]:
-    """What is wrong with a window, of any replica, a sentence each."""
+    """Yield the problems of a window, of any replica, a sentence each."""
     for host in cluster.hosts.values():
         life = host.life
         if life is None or not hasattr(life, "node"):
@@ -52,7 +52,7 @@ def check_changes(cluster: Cluster, source: random.Random) -> Iterator[str]:
 def by_versions(
     store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
 ) -> Window:
-    """What the versions say."""
+    """Return the window by the versions."""
     search = VersionsPass(store.engine, store, start, end, OldestChanges(after, until, events_max), after)
     while not search.step():
         pass
@@ -62,7 +62,7 @@ def by_versions(
 def by_index(
     store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
 ) -> Window | None:
-    """What the index says; None where it does not know."""
+    """Return the window by the index, or None if the index does not know it."""
     search = IndexPass(store, 1, start, end, OldestChanges(after, until, events_max), after)
     progress = search.step()
     while progress is Progress.MORE:

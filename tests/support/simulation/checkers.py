@@ -1,4 +1,4 @@
-"""Verdicts over a whole run: what clients were told, against what the cluster holds in the end.
+"""Verdicts over a whole run: the answers that clients got, against the data that the cluster holds in the end.
 
 No version is ever collected in a run, so the final data is the whole truth: every version of every key with its
 timestamp. Against it each answer is checked for good::
@@ -8,7 +8,7 @@ timestamp. Against it each answer is checked for good::
     a write was refused                its value is nowhere
     unknown                            its value is there once, or nowhere
 
-Each function returns sentences, one per problem; none where all is well.
+Each function returns sentences, one per problem; none if all is well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Truth: TypeAlias = Mapping[bytes, Sequence[tuple[Timestamp, bytes | None]]]
 
 
 def truth_of(data: Mapping[bytes, bytes], user_key_of: Callable[[bytes], bytes | None]) -> Truth:
-    """From an engine's data space."""
+    """Return the truth of an engine's data space."""
     truth: dict[bytes, list[tuple[Timestamp, bytes | None]]] = {}
     for engine_key, value in data.items():
         key = user_key_of(engine_key[:-TIMESTAMP_BYTES])
@@ -42,14 +42,14 @@ def truth_of(data: Mapping[bytes, bytes], user_key_of: Callable[[bytes], bytes |
 
 
 def value_at(truth: Truth, key: bytes, ts: Timestamp) -> bytes | None:
-    """What a read of ``key`` at ``ts`` must return."""
+    """Return the value that a read of ``key`` at ``ts`` must return."""
     versions = truth.get(key, ())
     place = bisect_right(versions, ts, key=lambda item: item[0])
     return versions[place - 1][1] if place else None
 
 
 def check_reads(truth: Truth, reads: Iterable[ReadCall]) -> list[str]:
-    """Every answer is what its timestamp says, for ever: no commit came below it, and none was lost."""
+    """Check that every answer agrees with its timestamp, for ever: no commit came below it, and none was lost."""
     problems = []
     for read in reads:
         for key, value in read.values.items():
@@ -61,7 +61,7 @@ def check_reads(truth: Truth, reads: Iterable[ReadCall]) -> list[str]:
 
 
 def check_writes(truth: Truth, writes: Iterable[WriteCall]) -> list[str]:
-    """Nothing acknowledged is lost, nothing refused is there, nothing happened twice."""
+    """Check that nothing acknowledged is lost, nothing refused is there, nothing happened twice."""
     problems: list[str] = []
     owners: dict[Timestamp, WriteCall] = {}
     for write in writes:
@@ -90,7 +90,7 @@ def _check_acknowledged(truth: Truth, write: WriteCall) -> list[str]:
 
 
 def _check_once(truth: Truth, write: WriteCall) -> list[str]:
-    """A value that is written once stands in one version, if it happened."""
+    """Check that a value that is written once stands in one version, if it happened."""
     problems = []
     found = [[ts for ts, value in truth.get(key, ()) if value == write.value] for key in write.keys]
     if any(len(each) > 1 for each in found):
@@ -103,7 +103,7 @@ def _check_once(truth: Truth, write: WriteCall) -> list[str]:
 
 
 def _check_append(truth: Truth, write: WriteCall) -> list[str]:
-    """A token enters a list once, and is in it at once or never."""
+    """Check that a token enters a list once, and is in it at once or never."""
     assert write.value is not None
     entered, before = [], 0
     for ts, tokens in truth.get(write.keys[0], ()):
@@ -121,7 +121,8 @@ def _check_append(truth: Truth, write: WriteCall) -> list[str]:
 
 
 def check_lists(truth: Truth, keys: Iterable[bytes], appended: Callable[[bytes, bytes], bytes]) -> list[str]:
-    """Each version of a list is the one before with one token more: nobody wrote over what he had not seen."""
+    """Check that each version of a list is the one before with one token more: no writer wrote over tokens that it had
+    not seen."""
     problems = []
     for key in keys:
         before = b""
@@ -133,8 +134,8 @@ def check_lists(truth: Truth, keys: Iterable[bytes], appended: Callable[[bytes, 
 
 
 def check_linearizable(truth: Truth, history: History, keys: Sequence[bytes]) -> list[str]:
-    """What clients saw of each key in true time has an order. Independent of timestamps, but for one question: whether
-    an unknown write happened at all."""
+    """Check that the calls of clients on each key have an order in true time. Independent of timestamps, but for one
+    question: whether an unknown write happened at all."""
     calls: list[tuple[bytes, Call]] = []
     for write in history.writes:
         for key in write.keys:

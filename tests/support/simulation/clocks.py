@@ -39,8 +39,8 @@ class HostClock:
         self._set.append((self._scheduler.now_ms, offset_ms))
 
     def most_ahead_ms(self, since_ms: float) -> float:
-        """How far it was ahead of the truth at most (or behind, where it was not), in the last ``since_ms``. Without
-        its drift, which is little over a run."""
+        """Return how far it was ahead of the truth at most (or behind, if it was not), in the last ``since_ms``.
+        Without its drift, which is little over a run."""
         began_ms = self._scheduler.now_ms - since_ms
         standing = max(index for index, (at_ms, _) in enumerate(self._set) if at_ms <= max(began_ms, 0.0))
         offsets = [offset_ms for _, offset_ms in self._set[standing:]]

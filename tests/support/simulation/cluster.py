@@ -1,4 +1,4 @@
-"""A cluster in one process: hosts, the network between them, and what an operator does to them."""
+"""A cluster in one process: hosts, the network between them, and an operator's actions."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ class Cluster:
         self.on_lost_entries: Callable[[Host, Sequence[int]], None] = lambda _host, _indexes: None
         self.true_time = TrueTime(self.counts, self.options.limits.ceiling_ahead_ms)
         self.members: list[str] = []
-        """Whom clients know; removed nodes leave it."""
+        """The members that clients know; removed nodes leave it."""
         self.disowned: set[tuple[str, int, int]] = set()
         """Entries (node, index, term) that a leader gave up before it stored them. Its disk may hold them for a moment,
-        later than another leader committed them; it has told nobody of them."""
+        later than another leader committed them; it has acknowledged none of them."""
         self.scarce_to_ms = -math.inf
         """Until when a disk had its reserve left, and nothing else."""
         self.removed: set[str] = set()
         """They never come back under their ids."""
 
-    # --- what everybody asks -----------------------------------------------------------------------------------
+    # --- shared questions --------------------------------------------------------------------------------------
 
     @property
     def now_ms(self) -> float:
@@ -81,7 +81,7 @@ class Cluster:
         return address.split(".")[0]
 
     async def sleep(self, ms: float) -> None:
-        """Of the world's loop."""
+        """Sleep on the world's loop."""
         awake = self.world.create_future()
         self.world.call_later(ms / 1000, awake.set_result, None)
         await awake
@@ -93,7 +93,7 @@ class Cluster:
         return await node.meta.reads.resolve(Stale(int(stale_ms)))
 
     def note(self, text: str) -> None:
-        """A line of the trace."""
+        """Add a line to the trace."""
         self.trace.append(f"{self.now_ms:10.1f}  {text}")
         if len(self.trace) > 2 * _TRACE_LINES:
             del self.trace[:-_TRACE_LINES]
@@ -103,7 +103,7 @@ class Cluster:
         self.violations.append(text)
 
     def check_true_time(self, ts: Timestamp, node_id: str) -> None:
-        """A client hears of a write at ``ts`` from ``node_id``."""
+        """Note that a client hears of a write at ``ts`` from ``node_id``, and check its time."""
         life = self.find(node_id)
         voters = [] if life is None or not hasattr(life, "node") else life.node.meta.roster.voters
         clocks = [self.hosts[each.node_id].clock for each in voters]
@@ -113,7 +113,7 @@ class Cluster:
                 self.violation(problem)
 
     async def watch_clocks(self) -> None:
-        """Look at all hosts' clocks again and again: what they say comes in also where no client hears of it."""
+        """Look at all hosts' clocks again and again: their times count even if no client hears of them."""
         while True:
             lives = [life for life in self.lives() if life.is_listening]
             # The next one may have begun in the log.
@@ -124,7 +124,7 @@ class Cluster:
             await self.sleep(_LOOK_MS)
 
     def problem(self, text: str) -> None:
-        """A defect that showed itself: an exception nobody expected."""
+        """Record a defect that showed itself: an unexpected exception."""
         self.violation(text)
 
     # --- hosts -------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Cluster:
         return host
 
     def wipe(self, node_id: str) -> None:
-        """Its disk dies, and is replaced by an empty one."""
+        """Replace its dead disk by an empty one."""
         host = self.hosts[node_id]
         host.wipe()
         self.on_wipe(host)
@@ -152,7 +152,7 @@ class Cluster:
         return make_node(life, self.options)
 
     def node_failed(self, life: Life, error: BaseException) -> None:
-        """The process ends; a supervisor starts another one a little later."""
+        """End the process; a supervisor starts another one a little later."""
         if life.host.life is not life:
             return
         if reason := expected_end(life, error):
@@ -181,23 +181,23 @@ class Cluster:
         return [host.life for host in self.hosts.values() if host.life is not None]
 
     def leader(self) -> Life | None:
-        """The live node that leads the highest term, if any does."""
+        """Return the live node that leads the highest term, if any does."""
         leading = [life for life in self.lives() if life.is_listening and life.log.is_leader]
         return max(leading, key=lambda life: life.node.meta.term, default=None)
 
     def bury(self) -> None:
-        """After the run."""
+        """Clean up after the run."""
         for life in (*self.ended, *self.lives()):
             life.loop.bury()
             life.io.bury()
         self.world.bury()
 
-    # --- what an operator does, on the world's loop ------------------------------------------------------------
+    # --- an operator's actions, on the world's loop ------------------------------------------------------------
 
     async def at_leader(
         self, what: str, make: Callable[[NodeHost], Awaitable[T]], *, until_ms: float, quietly: bool = False
     ) -> T | None:
-        """Call at whoever leads until it worked, or time is up: None. A refusal of the request is noted."""
+        """Call the leader until it worked, or time is up: then return None. A refusal of the request is noted."""
         while self.now_ms < until_ms:
             leader = self.leader()
             if leader is not None:
@@ -221,7 +221,7 @@ class Cluster:
         added = await self.at_leader(
             f"add {node_id}", lambda node: node.meta.members.add(node_id, host.peer_address), until_ms=until_ms
         )
-        # It may be there already: an earlier try whose answer was lost.
+        # It may be there already: an earlier try may have lost its answer.
         bound = await self.at_leader(
             f"bind {node_id}",
             lambda node: node.meta.bind_member(host.member),
@@ -262,7 +262,7 @@ class Cluster:
         return True
 
     def settle_members(self) -> None:
-        """In calm: who is out though nobody who asked for it was told so."""
+        """In calm: settle the members that are out although no answer told their caller so."""
         leader = self.leader()
         for node_id in list(self.members):
             if leader is not None and leader.node.meta.roster.member(node_id) is None:

@@ -1,9 +1,9 @@
-"""Collection under faults: what is recorded of a run's versions before they go, who holds leases, and the verdict.
+"""Collection under faults: a record of a run's versions before they go, the holders of leases, and the verdict.
 
 In some runs old versions are kept for a second or two only. Then the final data is not the whole truth any more: so all
 that any replica ever applied is noted (:class:`Record`), and the answers of the run are checked against that. Beside it
 holders of leases (:class:`Holder`) read at their times again and again, wherever they like: while a lease is kept
-alive, no read at it is refused as too old. In the end what is left is what must be left:
+alive, no read at it is refused as too old. In the end exactly these versions must be left:
 
 - of each key the newest version at or below the safepoint, if it is no delete and has not expired there, and all above;
 - nothing that was never applied.
@@ -44,7 +44,7 @@ class Record:
     def __init__(self) -> None:
         self.items: dict[bytes, bytes] = {}
         self.last_ts = ZERO
-        """Of the newest entry among them. Who applies it may not have made it durable yet."""
+        """The timestamp of the newest entry among them. The node that applies it may not have made it durable yet."""
         self.removed = 0
         """By the process that removed most of them."""
 
@@ -56,7 +56,7 @@ class Record:
             try:
                 return apply(machine, state, entries)
             finally:
-                # Of a commit that fails nobody knows whether it is kept; what it applies is committed.
+                # A failed commit may or may not be kept; its applied entries are committed.
                 for each in machine.newly_applied:
                     self.items.update(each.items)
                     self.items.update(each.moved)
@@ -68,10 +68,10 @@ class Record:
 
 
 def check_left(record: Mapping[bytes, bytes], left: Mapping[bytes, bytes], safepoints: Safepoints) -> list[str]:
-    """What must be left is left, as it was written. What is left too much is only late.
+    """Check that the versions that must be left are left, as they were written. Versions left too much are only late.
 
-    Entries of an index that was dropped are cleared; what is left of the others is checked with their table. What was
-    staged is moved, and taken away.
+    Entries of an index that was dropped are cleared; the entries of other indexes are checked with their table. Staged
+    rows are moved, and taken away.
     """
     record = {key: value for key, value in record.items() if not _is_cleared(key)}
     left = {key: value for key, value in left.items() if not _is_cleared(key)}
@@ -100,7 +100,7 @@ def _is_cleared(key: bytes) -> bool:
 
 
 def is_nothing(key: bytes, value: bytes, safepoint: Timestamp) -> bool:
-    """Whether no read at the safepoint or above it sees anything of this version."""
+    """Return whether no read at the safepoint or above it sees anything of this version."""
     return value[0] == DELETE_KIND or (value[0] == EXPIRING_KIND and expiry_ts(key, value) <= safepoint)
 
 
@@ -142,13 +142,13 @@ class Holder:
     async def _hold(self, lease: Lease) -> None:
         """Read at its time for as long as it is kept alive. A keep-alive counts from when it was sent."""
         cluster, began_ms = self._cluster, self._cluster.now_ms
-        # It was acquired before that was answered: somebody has heard of it since then at the earliest.
+        # It was acquired before that was answered: since then, at the earliest, a caller has heard of it.
         held_to_ms, hold_ms = began_ms + 0.3 * TTL_MS, self._random.uniform(500, 8_000)
         while cluster.now_ms < min(held_to_ms, began_ms + hold_ms) and not self.is_stopped:
             sent_ms = cluster.now_ms
             if await self._ask(lambda node: _keep(node, lease.lease_id)):
                 held_to_ms = sent_ms + 0.8 * TTL_MS
-            # A leader whose disk has next to nothing left ends the oldest leases. This one may have begun before its
+            # A leader with next to nothing left on its disk ends the oldest leases. This one may have begun before its
             # acquisition was answered.
             may_be_ended = cluster.scarce_to_ms > began_ms - TTL_MS
             await self._read(lease, -math.inf if may_be_ended else held_to_ms)
@@ -175,7 +175,7 @@ class Holder:
             return
 
     async def _ask(self, ask: Any) -> Any:
-        """One attempt, at whoever may lead; None where it was refused or lost."""
+        """Make one attempt at a node that may lead. Returns None if it was refused or lost."""
         try:
             return await self._cluster.rpc(self._random.choice(self._cluster.node_ids), ask, PATIENCE_MS)
         except LeaseExpired:

@@ -1,5 +1,5 @@
-"""What must have occurred over the seeds that CI runs: every fault, every path that real life takes rarely, and every
-invariant of the product."""
+"""The events that must occur over the seeds that CI runs: every fault, every path that real life takes rarely, and
+every invariant of the product."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[3]
 INVARIANT: Final = "invariant: "
-"""Before what an invariant says: so it is counted."""
+"""The prefix of an invariant's name in the counts: so it is counted."""
 
 # The simulation puts something else in the place of the code that asserts these.
 NOT_SIMULATED: Final = {
@@ -166,8 +166,8 @@ MUST_OCCUR: Final = FAULTS + PATHS
 
 @cache
 def invariants() -> list[tuple[str, str]]:
-    """Each call of ``invariant`` in the product: where it stands, and what it says. Raises ValueError where that is
-    put together at run time: it could be neither counted nor found."""
+    """Return each call of ``invariant`` in the product: its place and its text. Raises ValueError if the text is put
+    together at run time: it could be neither counted nor found."""
     found = []
     for path in sorted(each for folder in ("raft", "store") for each in (ROOT / folder).rglob("*.py")):
         text = path.read_text()
@@ -183,5 +183,5 @@ def invariants() -> list[tuple[str, str]]:
 
 
 def invariants_to_reach() -> list[str]:
-    """What the seeds must count."""
+    """Return the invariants that the seeds must count."""
     return [INVARIANT + what for _, what in invariants() if what not in NOT_SIMULATED]

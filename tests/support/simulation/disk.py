@@ -1,12 +1,12 @@
-"""A disk that loses what was not synced, and the engine and the storage thread of a node that writes on it.
+"""A disk that loses unsynced writes, and the engine and the storage thread of a node that writes on it.
 
 ::
 
     job runs ──► transaction ends ──► syncing: invisible, not durable ──sync ends──► visible and durable ──► done
                                         `── crash here: gone, or (torn) there
 
-A commit becomes visible when it is durable, as LMDB's does: its meta page is written last. At a crash in between nobody
-knows which of the two pages survived, so a coin decides. What does not fit is refused when the transaction ends.
+A commit becomes visible when it is durable, as LMDB's does: its meta page is written last. At a crash in between either
+of the two pages may have survived, so a coin decides. A write without room is refused when the transaction ends.
 """
 
 from __future__ import annotations
@@ -72,23 +72,24 @@ class Scarcity:
 
 
 class Disk:
-    """What survives a crash, and how the disk behaves. ``random`` decides how long syncs take, and what tears."""
+    """The data that survive a crash, and the disk's behaviour. ``random`` decides how long syncs take, and which writes
+    tear."""
 
     def __init__(self, scheduler: Scheduler, source: random.Random) -> None:
         self.spaces = {space: Items() for space in Space}
         self.digest = 0
-        """Of DATA, REQUESTS and the applied state: equal on two replicas that stand at the same entry."""
+        """The digest of DATA, REQUESTS and the applied state: equal on two replicas that stand at the same entry."""
         self.on_durable: Callable[[Changes], None] = lambda _changes: None
         self.on_applied: Callable[[Changes], None] | None = None
-        """A disk that lies does so here: what was written is durable, and may be changed."""
+        """A disk that lies does so here: the write is durable, and may be changed."""
         self.turned: dict[tuple[Space, bytes], bytes] = {}
-        """What is damaged, and what should be there: the digest is of that."""
+        """Damaged items, with their true values: the digest is of that."""
         self.repaired = 0
         self.sync_ms = (0.2, 1.5)
         self.hangs_until_ms = 0.0
         self._is_full = False
         self.scarcity: Scarcity | None = None
-        """Of room, that both stores use."""
+        """The scarcity of room, for both stores."""
         self._fails_next_sync = False
         self.commits = self.torn_kept = self.torn_lost = self.refused = 0
         self.log = LogDisk(source)
@@ -120,7 +121,7 @@ class Disk:
     # --- a transaction's end -----------------------------------------------------------------------------------
 
     def commit(self, changes: Changes) -> None:
-        """The transaction ended; its sync begins. Raises ResourceExhausted, StorageFailed."""
+        """End the transaction and begin its sync. Raises ResourceExhausted, StorageFailed."""
         self.finish_sync()
         if self.is_full and any(value is not None for _, _, value in changes):
             self.refused += 1
@@ -143,14 +144,14 @@ class Disk:
         return max(took_ms, self.hangs_until_ms - self._scheduler.now_ms)
 
     def finish_sync(self) -> None:
-        """What was syncing is durable, and visible."""
+        """Make the syncing write durable and visible."""
         changes, self._syncing = self._syncing, None
         if changes is not None:
             self._apply(changes)
             self.commits += 1
 
     def crash(self) -> None:
-        """Power is lost: what was syncing is there as a whole, or not at all; of the log files, in part."""
+        """Lose power: a write that was syncing is there as a whole, or not at all; in the log files, in part."""
         self.log.crash()
         changes, self._syncing = self._syncing, None
         self._in_doubt = False
@@ -165,7 +166,7 @@ class Disk:
             self.torn_lost += 1
 
     def wipe(self) -> None:
-        """The disk is replaced by an empty one."""
+        """Replace the disk by an empty one."""
         self.log.wipe()
         self._syncing = None
         self.spaces = {space: Items() for space in Space}
@@ -174,7 +175,7 @@ class Disk:
         self.digest = 0
 
     def damage(self, space: Space, key: bytes, value: bytes) -> None:
-        """From now on this is what is read there, whatever was written."""
+        """Return this value on reads there from now on, despite later writes."""
         values = self.spaces[space].values
         self.turned.setdefault((space, key), values[key])
         values[key] = value
@@ -190,7 +191,7 @@ class Disk:
 
     @property
     def is_in_doubt(self) -> bool:
-        """A sync failed: nobody may write before a new process has read what is there."""
+        """Return whether a sync failed: no process may write before a new one has read the disk."""
         return self._in_doubt or self.log.is_in_doubt
 
     def _apply(self, changes: Changes) -> None:
@@ -359,7 +360,7 @@ class SimulatedEngine:
         return self._disk.is_data_in_doubt
 
     def finish_sync(self) -> None:
-        """A job's sync ended."""
+        """End the sync of a job."""
         self._disk.finish_sync()
 
     def close(self) -> None:
@@ -373,7 +374,8 @@ class SimulatedEngine:
 class SimulatedThread:
     """A thread of one life that writes; see :class:`~cortado.store.node.storage_thread.Storage`.
 
-    ``io`` is a loop that is never paused: a stopped process does not stop its disk. ``store`` is what it writes to.
+    ``io`` is a loop that is never paused: a stopped process does not stop its disk. ``store`` is the target of its
+    writes.
     """
 
     def __init__(self, loop: NodeLoop, io: NodeLoop, disk: Disk, store: Syncing) -> None:
@@ -389,7 +391,7 @@ class SimulatedThread:
         self._begin()
 
     def stop(self) -> None:
-        """What was given before ends in its own time."""
+        """Stop taking jobs; earlier jobs end in their own time."""
 
     def _begin(self) -> None:
         if self._is_busy or not self._jobs:

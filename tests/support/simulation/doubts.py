@@ -1,8 +1,8 @@
-"""Followers that doubt entries for no reason: what a leader does about a doubt must be safe, right or wrong.
+"""Followers that doubt entries for no reason: the leader's answer to a doubt must be safe, right or wrong.
 
-No row is hidden on these disks, so whatever an examiner finds by itself is a defect. What is made up here makes leaders
-disown entries that are right, at any moment: with followers that hold them, with others that hold what is behind them,
-while they are being stored, and with a crash before or after that. Nothing acknowledged may be lost by it.
+No row is hidden on these disks, so each finding of an examiner's own is a defect. The doubts made up here make leaders
+disown right entries at any moment: with followers that hold them or later entries, while they are being stored, and
+with a crash before or after that. Nothing acknowledged may be lost by it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Doubts:
                 self._cluster.note(f"{node_id} doubts")
 
     def of(self, node_id: str, entry: Entry) -> Doubt | None:
-        """What a follower makes up of an entry."""
+        """Return a doubt that a follower makes up about an entry."""
         if self.is_stopped or self._cluster.now_ms >= self._until_ms.get(node_id, 0.0):
             return None
         log_entry = _decoded(entry)
@@ -59,7 +59,7 @@ class Doubts:
         return Doubt(entry.index, self._random.choice(found) if found else b"")
 
     def disowned(self, life: Life) -> None:
-        """A leader gave entries up: perhaps it dies while that is stored."""
+        """Note that a leader gave entries up: perhaps it dies while that is stored."""
         cluster = self._cluster
         cluster.counts["entries disowned"] += 1
         cluster.note(f"{life.node_id} disowned entries")
@@ -77,7 +77,7 @@ class Doubts:
 
 @contextmanager
 def doubting(cluster: Cluster, doubts: Doubts | None) -> Iterator[None]:
-    """Watch what is examined and doubted, for the time of a run; ``doubts`` adds its own."""
+    """Watch examined and doubted entries for the time of a run; ``doubts`` adds its own."""
     examine, compare, disown = Examiner.examine, Examiner._compare, RaftLog.disown
 
     def examined(self: Examiner, before: Sequence[Entry], entry: Entry) -> Doubt | None:
@@ -114,7 +114,7 @@ def doubting(cluster: Cluster, doubts: Doubts | None) -> Iterator[None]:
 
 
 def _life() -> Life:
-    """The process that runs now."""
+    """Return the process that runs now."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, NodeLoop) and loop.life is not None
     return loop.life

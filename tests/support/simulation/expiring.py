@@ -1,9 +1,10 @@
-"""Pairs that expire within a run's seconds: written, read at any time on any replica, and judged by what was recorded.
+"""Pairs that expire within a run's seconds: written, read at any time on any replica, and judged by the recorded
+versions.
 
 An :class:`Expirer` puts values that live for some hundred milliseconds, or for ever, and deletes some. It reads the
-newest, stale ones, and at the times around the last moment of something, wherever it likes. Whatever it was told must
-be what the versions of the run say: of each key the newest one at or below the time of the read, unless it is a delete,
-or has expired by that time.
+newest, stale ones, and at the times around the last moment of something, wherever it likes. Each answer must agree with
+the versions of the run: for each key, the newest version at or below the time of the read, unless it is a delete, or
+has expired by that time.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Expirer(Client):
 
 
 def check_expiring(items: Mapping[bytes, bytes], expirers: Sequence[Expirer]) -> list[str]:
-    """What each of them was told is what the versions of the run say."""
+    """Check each expirer's answers against the versions of the run."""
     versions: dict[bytes, list[bytes]] = {key: [] for key in KEYS}
     of_logical = {logical(key): key for key in KEYS}
     for engine_key in sorted(items):
@@ -88,7 +89,7 @@ def check_expiring(items: Mapping[bytes, bytes], expirers: Sequence[Expirer]) ->
         for read in each.history.reads:
             for key, value in read.values.items():
                 if key not in versions:
-                    continue  # What a client reads that has no timestamp of the cluster yet.
+                    continue  # The client has no timestamp of the cluster yet.
                 actual = _value_at(items, versions[key], read.ts)
                 if actual != value:
                     problems.append(f"a {read.kind} read on {read.node} at {read.ts} saw {key!r}={value!r}, "

@@ -1,10 +1,10 @@
-"""What goes wrong, and when: all from one seed.
+"""The faults of a run, and their times: all from one seed.
 
 Each run draws which kinds of fault it has at all (*Swarm Testing*, Groce et al. 2012: a run with a few kinds reaches
 states that one with all of them never does), then starts one after the other, several at a time. Each is undone after a
 while, or at the end, when the weather is fine and the cluster must come back.
 
-A disk is lost only where every other voter is whole: more is beyond what a majority can survive.
+A disk is lost only if every other voter is whole: a majority can't survive more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Nemesis:
         self._is_stopped = False
         self._is_changing_members = False
         self._lost_disks: set[str] = set()
-        # Draws of their own, so that they change nobody else's.
+        # Draws of their own, so that they change no other draws.
         self._lies = Lies(cluster, random.Random(f"{cluster.seed}/lies"))
         self._log_faults = LogFaults(cluster, self, random.Random(f"{cluster.seed}/log faults"))
         self._room_faults = RoomFaults(cluster, self, random.Random(f"{cluster.seed}/room faults"))
@@ -96,15 +96,15 @@ class Nemesis:
         try:
             await episode()
         except Exception as error:
-            # A fault that fails in the middle would leave the world as nobody meant it to be, and be seen by nobody.
+            # A fault that fails in the middle would leave an unintended world, unseen.
             self._cluster.problem(f"the fault {name!r} failed: {error!r}")
 
     def stop(self) -> None:
-        """No new ones; those under way are undone by :meth:`calm`."""
+        """Begin no new faults; those under way are undone by :meth:`calm`."""
         self._is_stopped = True
 
     def calm(self) -> None:
-        """Everything is well from now on: what is down starts, clocks are right, disks have room."""
+        """Make everything well from now on: stopped nodes start, clocks are right, disks have room."""
         cluster = self._cluster
         cluster.network.heal()
         cluster.network.weather = Weather()
@@ -288,7 +288,7 @@ class Nemesis:
             if self._cluster.counts["fault: full disk"] % 2:
                 life.host.disk.is_full = True
             else:
-                # A node looks at the room now and then: it takes what is then refused.
+                # A node looks at the room now and then: writes that it takes in between are refused later.
                 life.host.disk.log.is_full = True
         await self._for_a_while(200, 2_500)
         for life in chosen:
@@ -323,7 +323,8 @@ class Nemesis:
             life.host.disk.on_applied = None
 
     def _may_lie(self) -> bool:
-        """Not while members come and go: who is about to leave may be the one who has it whole."""
+        """Return whether a disk may lie. Not while members come and go: a leaving member may be the one that has the
+        data whole."""
         return not self._is_changing_members and not self._lost_disks - set(self._removed())
 
     async def _patrol_later(self) -> None:
@@ -331,7 +332,7 @@ class Nemesis:
         self._lies.patrol()
 
     async def _lost_disk(self) -> None:
-        """A voter's disk dies. It comes back empty under its old id, and is refused; then under a new one."""
+        """Lose a voter's disk. The voter comes back empty under its old id, and is refused; then under a new one."""
         with self.losing_a_disk() as may_lose:
             if may_lose:
                 node_id = self._random.choice(self.voters())
@@ -340,7 +341,7 @@ class Nemesis:
 
     @contextmanager
     def losing_a_disk(self) -> Iterator[bool]:
-        """Whether one may be lost. In the block no other one is, and no member goes."""
+        """Yield whether a disk may be lost. In the block no other one is, and no member goes."""
         may_lose = self._may_lose_a_disk()
         self._is_changing_members |= may_lose
         try:
@@ -349,7 +350,7 @@ class Nemesis:
             self._is_changing_members &= not may_lose
 
     async def replace(self, node_id: str) -> None:
-        """A voter whose disk is worth nothing goes, and another one comes."""
+        """Remove a voter with a worthless disk, and add another one."""
         self._lost_disks.add(node_id)
         self._cluster.crash(node_id)
         self._cluster.wipe(node_id)
@@ -372,7 +373,7 @@ class Nemesis:
         return len(leader.node.meta.roster.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
 
     def is_damaged(self) -> bool:
-        """Whether a disk is damaged, or is about to be: nobody may go who could help."""
+        """Return whether a disk is damaged, or is about to be: no member that could help may go."""
         about_to_be = any(host.disk.on_applied is not None for host in self._cluster.hosts.values())
         return about_to_be or bool(self._lies.damaged())
 

@@ -1,8 +1,8 @@
-"""A member that is wrong: from some time on, one of several voters sends what cannot be, beside its true messages.
+"""A member that is wrong: from some time on, one of several voters sends impossible messages, beside its true ones.
 
 Its numbers are near the truth, since others are refused by their bounds: entries where others were committed, of its
 own term and of later ones; snapshots of such places; more that is committed than was ever sent, above all to replicas
-that have just begun anew. No other node may end by it, and all promises hold. What it does not do is what Raft
+that have just begun anew. No other node may end by it, and all promises hold. It never sends messages that Raft
 believes: entries and votes that an honest member could have sent.
 """
 
@@ -62,7 +62,7 @@ class FaultyMember:
         cluster.counts["fault: member that says what cannot be"] += 1
         victims = [each for each in cluster.lives() if each.is_listening and each is not liar]
         if victims and self._random.random() < RESTARTED_PART:
-            # What is said of earlier lives, it cannot know.
+            # It can't know the messages of earlier lives.
             begins = victims.pop(self._random.randrange(len(victims)))
             cluster.crash(begins.node_id)
             cluster.start(begins.node_id)
@@ -73,7 +73,7 @@ class FaultyMember:
                 self._send(victim, message)
 
     def _claim(self, node_id: str) -> None:
-        """Of a replica that begins, as soon as it hears."""
+        """Lie about a replica that begins, as soon as it hears."""
         victim = self._cluster.find(node_id)
         if victim is None or self.is_stopped:
             return
@@ -89,7 +89,7 @@ class FaultyMember:
 
     def _heartbeat(self, victim: Life, term: int) -> pb.RaftMessage:
         liar = self._cluster.find(self._node_id)
-        # What a true leader says of entries that there are is believed.
+        # A true leader's word on existing entries is believed.
         leads = liar is None or liar.log.leader == self._node_id
         ahead = 1_000_000 if leads else self._random.choice((1, 2, 1_000_000))
         return pb.RaftMessage(term=term, heartbeat=pb.Heartbeat(commit_index=victim.log.last[0] + ahead, round=1))

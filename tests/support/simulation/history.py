@@ -1,4 +1,4 @@
-"""What clients asked and what they were told, in true time. Nothing here is known to the nodes.
+"""The calls of clients and their answers, in true time. Nothing here is known to the nodes.
 
 ``floor`` of a call is the largest commit timestamp that *any* client had been told before the call began: since
 timestamps rise along the log, a linearizable call must come out above it, and a write strictly so.
@@ -40,7 +40,7 @@ class WriteCall:
 
 @dataclass(slots=True, eq=False)
 class ReadCall:
-    """One answered read: what each key held at ``ts``, as ``node`` told it. ``stale_ms`` bounds a stale one."""
+    """One answered read: the value of each key at ``ts``, as ``node`` told it. ``stale_ms`` bounds a stale one."""
 
     client: str
     kind: ReadKind
@@ -64,13 +64,13 @@ class History:
     _floors: list[Timestamp] = field(default_factory=list)
 
     def acknowledged(self, ts: Timestamp, now_ms: float) -> None:
-        """A client was told that there is a commit at ``ts``."""
+        """Note that a client was told that there is a commit at ``ts``."""
         if ts > self.acknowledged_max:
             self.acknowledged_max = ts
             self._floors_ms.append(now_ms)
             self._floors.append(ts)
 
     def floor_at(self, at_ms: float) -> Timestamp:
-        """The largest timestamp that was acknowledged until ``at_ms``."""
+        """Return the largest timestamp that was acknowledged until ``at_ms``."""
         place = bisect_right(self._floors_ms, at_ms)
         return self._floors[place - 1] if place else ZERO

@@ -1,9 +1,9 @@
-"""Indexes that are built and dropped under writes and faults, and proofs that they hold what the rows say.
+"""Indexes that are built and dropped under writes and faults, and checks of them against the rows.
 
-One table, whose few rows are written, changed and deleted by writers, one by one, in commits and in bulk. Beside them a
-builder begins indexes, unique ones too, holds their jobs and lets them go on, cancels them, and drops indexes of any
-state. Steps are of two rows, so that whatever goes wrong comes between two of them. Again and again, on any replica,
-and in the end at the leader, the table is checked.
+Writers write, change and delete the few rows of one table, one by one, in commits and in bulk. Beside them a builder
+begins indexes, unique ones too, holds their jobs and lets them go on, cancels them, and drops indexes of any state.
+Steps are of two rows, so that faults come between two of them. Again and again, on any replica, and in the end at the
+leader, the table is checked.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Indexer:
         return number, code, self._random.randrange(3)
 
     async def _bulk(self) -> None:
-        """As the service does it: prepared against what is applied, and evaluated in its turn."""
+        """Write in bulk as the service does: prepared against the applied state, and evaluated in its turn."""
         rows = [self._row() for _ in range(self._random.randint(1, 4))]
 
         async def load(node: NodeHost) -> None:
@@ -195,7 +195,7 @@ class Indexer:
     # --- proofs ------------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """At whatever any replica has applied."""
+        """Look at the state that any replica has applied."""
 
         async def look(node: NodeHost) -> list[CheckProblem]:
             return check_table(node, self._cluster)
@@ -209,7 +209,7 @@ class Indexer:
 
 
 def check_table(node: NodeHost, cluster: Cluster) -> list[CheckProblem]:
-    """What is wrong with the table as a node has applied it. Raises what reading it raises."""
+    """Return the problems of the table as a node has applied it. Raises the errors of reading it."""
     store, read_ts = node.meta.store, node.meta.applied.last_ts
     catalog = node.meta.catalog(store.snapshot(read_ts))
     if catalog.find_database(DATABASE) is None or catalog.find_table(DATABASE, TABLE) is None:

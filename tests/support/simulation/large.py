@@ -1,16 +1,16 @@
-"""Large transactions over the table of the indexers: staged by tasks, some of which run twice, and committed, aborted
-or left to expire, while others write, build indexes, read at every timestamp, validate and watch.
+"""Large transactions over the table of the indexers: staged by tasks, some of them twice, and committed, aborted or
+left to expire, while others write, build indexes, read at every timestamp, validate and watch.
 
 ====================  =======================================================================================
-makers                begin, stage chunks of rows by several tasks and tries, some of which are given up, come twice or
+makers                begin, stage chunks of rows by several tasks and tries: some tries are given up, come twice or
                       late; commit the tries that were staged whole, or abort, or never come back
 readers               all rows at a time, on any replica, in either direction, in slices or one by one
 validators            commit where no row has changed since a time: then none has
 watchers              everything that changes in the rows, across leaders and crashes
 ====================  =======================================================================================
 
-The verdict: a commit has the rows of the tries that it names, all of them at its timestamp or none anywhere; whatever
-was read at a time is what the log says of it in the end; and nothing stays staged.
+The verdict: a commit has the rows of the tries that it names, all of them at its timestamp or none anywhere; each read
+at a time agrees with the log in the end; and nothing stays staged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ VALIDATED: Final = b"validated"
 
 @dataclass(eq=False)
 class Made:
-    """A large transaction: what each of its tries has staged for sure, as codes by row; and what it was told."""
+    """A large transaction: the rows that each of its tries has staged for sure, as codes by row; and the answers to
+    it."""
 
     name: str
     transaction_id: bytes
@@ -83,7 +84,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a replica told of all rows, or of some, at a time."""
+    """A replica's answer about all rows, or some, at a time."""
 
     node: str
     ts: Timestamp
@@ -164,7 +165,7 @@ class LargeTransactors:
             self._cluster.counts["large transactions left alone"] += 1
 
     async def _task(self, made: Made, task: int, rows: Sequence[int]) -> None:
-        """It may run again, and counts by the last try that was staged whole."""
+        """Run a task. It may run again, and counts by the last try that was staged whole."""
         for number in range(self._random.choice((1, 1, 2, 3))):
             attempt = attempt_of(task, number)
             mine = self._random.sample(rows, self._random.randint(1, len(rows)))
@@ -181,7 +182,7 @@ class LargeTransactors:
                 made.named = (*others, attempt)
 
     async def _chunk(self, made: Made, attempt: int, rows: Mapping[int, str]) -> bool:
-        """Send it until its outcome is known, or time is up. True where all of it is staged."""
+        """Send it until its outcome is known, or time is up. Returns whether all of it is staged."""
         request_id = bytes(self._history.acknowledged_max) + self._random.randbytes(8)
         mode = self._random.choice((BulkMode.UPSERT, BulkMode.UPSERT, BulkMode.INSERT))
         levels = [self._random.randrange(3) for _ in rows]
@@ -209,7 +210,7 @@ class LargeTransactors:
         return False
 
     async def _late(self, send: Callable[[NodeHost], Awaitable[bytes]]) -> None:
-        """The same message again, which was on its way."""
+        """Send the same message again, as one that was on its way."""
         await self._cluster.sleep(self._random.uniform(1, 2_000))
         with suppress(Refused, Lost, CortadoError):
             await self._cluster.rpc(self._random.choice(self._cluster.node_ids), send, PATIENCE_MS)
@@ -248,7 +249,7 @@ class LargeTransactors:
             self._history.acknowledged(record.commit_ts, self._cluster.now_ms)
 
     async def _change(self, change: Callable[[NodeHost], Evaluate]) -> Record | None:
-        """Of a record, by whoever leads; None where nobody answered."""
+        """Change a record at a leader. Returns None if no node answered."""
 
         async def make(node: NodeHost) -> Record:
             result = await node.meta.write(change(node))
@@ -279,7 +280,7 @@ class LargeTransactors:
             if at is not None:
                 ts = await node.meta.reads.resolve(at)
             else:
-                # As every read does: a replica that cannot tell what is staged serves nobody.
+                # As every read does: a replica that cannot tell which rows are staged serves no caller.
                 node.meta.reads.check_restored()
                 ts = node.meta.applied.last_ts if pick < 0.8 else await node.meta.reads.linearize()
             return ts, _rows_at(node, self.table_id, ts, how)
@@ -291,7 +292,7 @@ class LargeTransactors:
             self._cluster.counts["looks at all rows"] += 1
 
     async def _validate(self) -> None:
-        """Read, wait a while, and write only where nothing has changed."""
+        """Read, wait a while, and write only if nothing has changed."""
         bounds = row_range(self.table_id, KEY)
         keys = [row_key(self.table_id, KEY, [number]) for number in range(ROWS)]
         by_keys = self._random.random() < 0.5
@@ -321,7 +322,7 @@ class LargeTransactors:
                 node_id, lambda node: _watch_rows(node, self.table_id, after, for_ms), 3_000.0
             )
             self._resolved = max([after, *[each.ts for each in told if isinstance(each, Resolved)]])
-            # What came above the last mark is asked for again.
+            # Changes above the last mark are asked for again.
             self.watched += [each for each in told if each.ts <= self._resolved]
             self._cluster.counts["changes of rows watched"] += sum(isinstance(each, Seen) for each in told)
 
@@ -335,7 +336,7 @@ async def _staged(
     mode: BulkMode,
     request_id: bytes,
 ) -> bytes:
-    """As the service does it. Empty where all rows were staged."""
+    """Stage as the service does. Returns empty bytes if all rows were staged."""
     meta = node.meta
     catalog = meta.catalog(meta.reader(meta.read_ts()))
     bodies = [encoded(catalog, row, code, level) for (row, code), level in zip(rows.items(), levels, strict=True)]
@@ -380,7 +381,7 @@ def _rows_at(node: NodeHost, table_id: int, ts: Timestamp, how: str) -> dict[byt
 
 async def _watch_rows(node: NodeHost, table_id: int, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
     told: list[Seen | Resolved] = []
-    # As the service does: a replica that cannot read what was staged serves nobody.
+    # As the service does: a replica that cannot read staged rows serves no caller.
     node.meta.reads.check_restored()
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
@@ -399,7 +400,7 @@ async def _watch_rows(node: NodeHost, table_id: int, after: Timestamp, for_ms: f
 
 @contextmanager
 def small_pieces(cluster: Cluster) -> Iterator[None]:
-    """Put a few rows in place by an entry, so that whatever goes wrong comes between two; count what others move."""
+    """Put a few rows in place by an entry, so that faults come between two; count the rows that others move."""
     moved = Met.moved
 
     def counted(self: Met, evaluation: Evaluation) -> Evaluation:
@@ -417,7 +418,7 @@ def small_pieces(cluster: Cluster) -> Iterator[None]:
 
 
 def check_large(data: Mapping[bytes, bytes], left: Mapping[bytes, bytes], large: LargeTransactors) -> list[str]:
-    """``data`` is all that was ever applied, ``left`` what is stored in the end."""
+    """Check the answers: ``data`` is all that was ever applied, ``left`` is stored in the end."""
     if not large.table_id:
         return []
     start, end = row_range(large.table_id, KEY)
@@ -443,7 +444,7 @@ def check_large(data: Mapping[bytes, bytes], left: Mapping[bytes, bytes], large:
 
 
 def _check_made(truth: Truth, made: Made, table_id: int) -> list[str]:
-    """Its rows are those of the tries that it names, all at one time, or nowhere."""
+    """Check that its rows are those of the tries that it names, all at one time, or nowhere."""
     codes = {code.encode(): code for code in made.codes}
     there: dict[Timestamp, dict[bytes, str]] = {}
     for key, versions in truth.items():
@@ -467,7 +468,7 @@ def _check_made(truth: Truth, made: Made, table_id: int) -> list[str]:
 
 
 def _tokens(payload: bytes | None) -> list[bytes]:
-    """A code is a string of its own within the row's Avro body: an x, and what may follow it."""
+    """Return the codes in a payload. A code is a string of its own within the row's Avro body: an x, and its parts."""
     if payload is None or b"x" not in payload:
         return []
     code = payload[payload.index(b"x") :]
@@ -476,5 +477,5 @@ def _tokens(payload: bytes | None) -> list[bytes]:
 
 
 def is_quiet(leader: Any) -> bool:
-    """Whether no large transaction is unresolved at who leads, and no index is being built, which may have waited."""
+    """Return whether the leader has no unresolved large transaction, and builds no index, which may have waited."""
     return not leader.node.meta.store.unresolved and not leader.node.meta.jobs.running

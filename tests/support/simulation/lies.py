@@ -1,18 +1,18 @@
-"""Disks that do not keep what they were given: bits that rot, writes that are lost, writes that land elsewhere.
+"""Disks that do not keep their writes: bits that rot, writes that are lost, writes that land elsewhere.
 
-Values stand on pages of their own here, as LMDB's large ones do, and what becomes of a page becomes of its value: the
-key is there, and its value has a wrong checksum. (A page of keys that is lost or in another's place makes the next
-start refuse the whole file: that is a lost disk, and has a fault of its own.)
+Values stand on pages of their own here, as LMDB's large ones do, and damage of a page is damage of its value: the key
+is there, and its value has a wrong checksum. (A page of keys that is lost or in another's place makes the next start
+refuse the whole file: that is a lost disk, and has a fault of its own.)
 
 ================  ===================================================================================================
 bit rot           a bit of a value that was stored long ago turns
-lost write        a transaction was synced, and one of its values is what stood on its page before
+lost write        a transaction was synced, and one of its values is the former content of its page
 misdirected       one of its values stands on another value's page; both are damaged
 ================  ===================================================================================================
 
-There is always somebody who has it whole: a member, not about to leave, whose disk has the same item undamaged. Where
-nobody has, it is ``DATA_LOSS``, which directed tests are for. A patrol comes by after a while, as a node's own does,
-and reports what no read has met.
+Some member has the item whole: it is not about to leave, and its disk holds the item undamaged. If no member has it,
+the error is ``DATA_LOSS``, which has directed tests. A patrol comes by after a while, as a node's own does, and reports
+damage that no read has met.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Place = tuple[Space, bytes]
 
 
 class Lies:
-    """What the disks of a cluster may be made to do. ``source`` is used for nothing else."""
+    """The lies of a cluster's disks. ``source`` is used for nothing else."""
 
     def __init__(self, cluster: Cluster, source: random.Random) -> None:
         self._cluster = cluster
         self._random = source
 
     def rot(self, host: Host) -> bool:
-        """Batch a bit of something that is stored. False where there is nothing that another member has whole."""
+        """Turn a bit of a stored item. Returns False if there is no item that another member has whole."""
         place = self._choose(host, [(space, key) for space in SPACES for key in host.disk.spaces[space].keys])
         if place is None:
             return False
@@ -50,20 +50,20 @@ class Lies:
         return True
 
     def lose_next_write(self, host: Host) -> None:
-        """One value of a transaction that is synced from now on is what stood in its place before."""
+        """Lose one value of a transaction that is synced from now on: the value before stands in its place."""
         host.disk.on_applied = lambda changes: self._lose(host, changes)
 
     def misdirect_next_write(self, host: Host) -> None:
-        """One value of a transaction that is synced from now on stands in the place of another one."""
+        """Write one value of a transaction that is synced from now on in the place of another one."""
         host.disk.on_applied = lambda changes: self._misdirect(host, changes)
 
     def damaged(self) -> dict[str, list[Place]]:
-        """What every disk holds damaged now, of members."""
+        """Return the damaged places on every member's disk now."""
         hosts = (self._cluster.hosts[name] for name in self._cluster.members)
         return {host.node_id: list(host.disk.turned) for host in hosts if host.disk.turned}
 
     def patrol(self) -> None:
-        """Every node that runs hears of all that is damaged on its disk."""
+        """Tell every running node of all damage on its disk."""
         for node_id, places in self.damaged().items():
             life = self._cluster.find(node_id)
             if life is not None and life.is_listening and not life.is_stopping:
@@ -91,7 +91,7 @@ class Lies:
         self._cluster.note(f"misdirected write on {host.node_id}")
 
     def _stale(self, disk: Disk, place: Place) -> bytes:
-        """What stood on the page before: nothing, or a value that went."""
+        """Return the old content of the page: nothing, or a value that went."""
         values = disk.spaces[place[0]].values
         old = self._random.choice(list(values.values()))
         length = len(values[place[1]])

@@ -1,13 +1,13 @@
-"""The folder of a host's log files: what was not synced may be there after a crash, or a part of it, by sectors.
+"""The folder of a host's log files: unsynced writes may survive a crash, whole or in part, by sectors.
 
 ::
 
     append ──► write, sync [, create, write, sync ...]   a job of the log thread; its sync takes its time
-                                       crash here: a prefix of these happened; of the write whose sync did not end, any
+                                       crash here: a prefix of these happened; of a write without a completed sync, any
                                        sectors of 512 bytes did
 
-What the disk should hold is kept beside what it holds, so that a test knows what is damaged (:meth:`LogDisk.damaged`,
-``log_lies.py``). A process reads its files when it starts: until then it does not know.
+The true content is kept beside the disk's, so that a test knows the damage (:meth:`LogDisk.damaged`, ``log_lies.py``).
+A process reads its files when it starts: until then it does not know.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class LogDisk:
         self._random = source
         self._seen: dict[str, bytearray] = {}
         self.durable: dict[str, bytearray] = {}
-        """What the disk holds."""
+        """The content of the disk."""
         self.kept: dict[str, bytearray] = {}
-        """What it would hold if it never lied."""
+        """The content of a disk that never lies."""
         self.written: list[Write] = []
         """Each write that is durable, of the files that are there."""
         self.is_begun = False
@@ -72,26 +72,26 @@ class LogDisk:
         self.on_logged: Callable[[Sequence[LogRecord]], None] = lambda _records: None
         """Hears of records that became durable."""
         self.on_appending: Callable[[int], None] = lambda _size_bytes: None
-        """Hears how much is about to be appended; raises ResourceExhausted where there is no room for it."""
+        """Hears how much is about to be appended; raises ResourceExhausted if there is no room for it."""
         self.is_in_job = False
         self.is_full = False
         # By a draw of its own, so that it changes no other.
         own = random.Random()
         own.setstate(source.getstate())
         self.promises_blocks = own.random() < 0.25
-        """Whether there is room for what is written to a file that was made while there was."""
+        """Whether a file that was made while there was room has room for its writes."""
         self.fails_next_sync = False
         self.appends = self.torn_kept = self.torn_lost = self.refused = 0
         self.is_in_doubt = False
 
     @classmethod
     def holding(cls, files: dict[str, bytearray]) -> LogDisk:
-        """To be read."""
+        """Return a disk with these files, to be read."""
         disk = cls(random.Random(0))
         disk._seen = files
         return disk
 
-    # --- what a node calls -------------------------------------------------------------------------------------
+    # --- calls of a node ---------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         return list(self._seen)
@@ -106,7 +106,7 @@ class LogDisk:
     def write(self, name: str, offset: int, data: bytes) -> None:
         if self.is_full and not self.promises_blocks:
             self.refused += 1
-            # A file system finds no room for a page, so what it has taken ends where a sector of the file does.
+            # A file system finds no room for a page, so the part that it has taken ends at a sector of the file.
             begun = data[: max((offset + len(data) // 2) // SECTOR_BYTES * SECTOR_BYTES - offset, 0)]
             if begun:
                 self._do(Write(name, offset, bytes(begun)))
@@ -134,7 +134,7 @@ class LogDisk:
         self._do(_Remove(name))
 
     def reader(self) -> LogDisk:
-        """What the disk holds, and what is on its way there: nothing of it is remembered."""
+        """Return a reader of the disk's content, with writes on their way there. It remembers nothing."""
         files = {name: bytearray(content) for name, content in self.durable.copy().items()}
         for each in self._operations:
             if isinstance(each, _Create) or each.name in files:
@@ -142,7 +142,7 @@ class LogDisk:
         return LogDisk.holding(files)
 
     def close(self) -> None:
-        """The process ends; the files stay."""
+        """End the process; the files stay."""
 
     def _do(self, operation: Write | _Create | _Remove | _Sync) -> None:
         _perform(self._seen, operation)
@@ -150,18 +150,18 @@ class LogDisk:
         if not self.is_in_job:
             self.finish_sync()
 
-    # --- what becomes of it ------------------------------------------------------------------------------------
+    # --- its later fate ----------------------------------------------------------------------------------------
 
     def appending(self, records: Sequence[LogRecord]) -> None:
-        """These are about to be written, perhaps behind the beginning of a new segment."""
+        """Note the records about to be written, perhaps behind the beginning of a new segment."""
         self._appending, self._is_frame_next = records, False
 
     def frame_is_next(self) -> None:
-        """What is written now holds them."""
+        """Note that the next write holds the appended records."""
         self._is_frame_next = True
 
     def finish_sync(self) -> None:
-        """The job's syncs ended. What it wrote and did not sync waits on."""
+        """End the job's syncs. Writes that it did not sync wait on."""
         last = max((at for at, each in enumerate(self._operations) if not isinstance(each, Write)), default=-1)
         for each in self._operations[: last + 1]:
             self._keep(each)
@@ -171,11 +171,11 @@ class LogDisk:
             self._logged()
 
     def refused_append(self) -> None:
-        """It had no room: nothing of it is there."""
+        """Note that an append had no room: nothing of it is there."""
         self._appending = ()
 
     def crash(self) -> None:
-        """Power is lost, at some moment since the last sync that ended."""
+        """Lose power, at some moment since the last sync that ended."""
         operations, self._operations = self._operations, []
         appending, self._appending = self._appending, ()
         self.is_in_doubt = self.is_in_job = False
@@ -200,21 +200,21 @@ class LogDisk:
                 self.on_logged(appending)
 
     def reread(self) -> None:
-        """What a process sees is what the disk holds: nothing is on its way there."""
+        """Show the process the content of the disk: nothing is on its way there."""
         self._seen = {name: bytearray(content) for name, content in self.durable.copy().items()}
 
     def wipe(self) -> None:
-        """An empty disk takes its place."""
+        """Put an empty disk in its place."""
         self._seen, self._operations, self._appending = {}, [], ()
         self.durable, self.kept, self.written = {}, {}, []
         self.is_begun = self.has_lost_end = False
 
     def damaged(self) -> list[str]:
-        """Files that are not what they should be, or not there."""
+        """Return the files that are damaged or missing."""
         return sorted(name for name, content in self.kept.items() if self.durable.get(name) != content)
 
     def _keep(self, operation: Write | _Create | _Remove | _Sync) -> None:
-        """It is durable, as a whole."""
+        """Make an operation durable, as a whole."""
         match operation:
             case Write():
                 self.written.append(operation)
@@ -232,7 +232,7 @@ class LogDisk:
         self.on_logged(records)
 
     def _tear(self, write: Write) -> bool:
-        """Any of its sectors are there. True where all are."""
+        """Keep a random part of a write's sectors. Returns whether all are kept."""
         chance = self._random.choice((0.0, 0.5, 1.0))
         is_whole = True
         at, end = write.offset, write.offset + len(write.data)
@@ -260,7 +260,7 @@ def _perform(files: dict[str, bytearray], operation: Write | _Create | _Remove |
 
 
 class WatchedLogFiles(LogFiles):
-    """A life's log files, of which the disk is told what is about to be appended."""
+    """A life's log files; they tell the disk of each append in advance."""
 
     disk: LogDisk
 
@@ -274,13 +274,13 @@ class WatchedLogFiles(LogFiles):
         try:
             super().append(records)
         except ResourceExhausted:
-            # After a failed sync, what was written may be there.
+            # After a failed sync, the write may be there.
             self.disk.refused_append()
             raise
 
 
 def open_log_files(disk: LogDisk) -> LogFiles:
-    """Raises DataLoss, as the real ones."""
+    """Open log files. Raises DataLoss, as the real ones."""
     disk.reread()
     damaged = disk.damaged()
     log_files = WatchedLogFiles.open(disk, segment_bytes_max=SEGMENT_BYTES, may_begin=not disk.is_begun)

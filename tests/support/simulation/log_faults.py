@@ -1,6 +1,6 @@
-"""Damage of log files, and what an operator makes of it: a replica that can't trust its log is replaced.
+"""Damage of log files, and the operator's answer: a replica that can't trust its log is replaced.
 
-One disk at a time, as with disks that die: more is beyond what a majority can survive, and has tests of its own.
+One disk at a time, as with disks that die: a majority can't survive more, and that has tests of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STARTS_MS: Final = 60_000.0
 
 
 class LogFaults:
-    """``source`` is used for nothing else, so that it changes nobody else's draws."""
+    """``source`` is used for nothing else, so that it changes no other draws."""
 
     def __init__(self, cluster: Cluster, nemesis: Nemesis, source: random.Random) -> None:
         self._cluster = cluster
@@ -32,11 +32,11 @@ class LogFaults:
         return {"damaged log": self._damaged_log, "lost end of the log": self._lost_end}
 
     def enabled(self) -> list[str]:
-        """What a run has of them."""
+        """Return the log faults of a run."""
         return [kind for kind in self.kinds() if self._random.random() < ENABLED_PART]
 
     async def _damaged_log(self) -> None:
-        """It shows at the next start, unless nothing needs the damaged file any more by then."""
+        """Damage a log. It shows at the next start, unless nothing needs the damaged file any more by then."""
         cluster, nemesis = self._cluster, self._nemesis
         with nemesis.losing_a_disk() as may_lose:
             if not may_lose:
@@ -66,7 +66,7 @@ class LogFaults:
             await self._start_again(node_id, max(lost, default=0))
 
     async def _start_again(self, node_id: str, lost_index: int = 0) -> None:
-        """Until the process serves, and has what was lost again; where it refuses its log, the node is replaced."""
+        """Start a node until it serves, and has its lost entries again; if it refuses its log, replace it."""
         cluster = self._cluster
         host = cluster.hosts[node_id]
         cluster.crash(node_id)

@@ -9,9 +9,9 @@ end of the log lost          the last append was acknowledged and is not there, 
 ===========================  ==========================================================================================
 
 The first four show: each start says ``DATA_LOSS``, and the replica is replaced. The last one leaves the same files as a
-crash before the append, so no start can tell, unless the data says that more was applied. What of it is promised is
-therefore a matter of the others: nothing is lost that a majority holds without this replica, as long as the replica
-said nothing of its vote there. Where that is so, and only there, :meth:`LogLies.lose_end` strikes.
+crash before the append, so no start can tell, unless the data says that more was applied. The promise of its lost part
+is therefore a matter of the others: nothing is lost that a majority holds without this replica, as long as the replica
+said nothing of its vote there. :meth:`LogLies.lose_end` strikes only under that condition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class LogLies:
         }
 
     def strike(self, disk: LogDisk) -> str:
-        """What became of the log on ``disk``; nothing where it holds too little for what was drawn."""
+        """Damage the log on ``disk`` and return the kind of damage, empty if the log holds too little for the drawn
+        kind."""
         way = self._random.choice(sorted(self._ways))
         return way if self._ways[way](disk) else ""
 
@@ -73,7 +74,7 @@ class LogLies:
         return True
 
     def _lost_write(self, disk: LogDisk) -> Write | None:
-        """Zeros stand where it was. Never the last one: see above."""
+        """Put zeros in the place of a write. Never the last one: see above."""
         writes = [each for each in disk.written[:-1] if _stands(disk.durable, each) and any(each.data)]
         if not writes:
             return None
@@ -82,7 +83,7 @@ class LogLies:
         return write
 
     def _remove(self, disk: LogDisk) -> bool:
-        """Not one that is only just made: a crash in the middle of that leaves the same."""
+        """Remove a file, but not one that is only just made: a crash in the middle of that leaves the same."""
         names = sorted(disk.durable)
         if sum(each.name == names[-1] for each in disk.written) < 2:
             names.pop()
@@ -92,8 +93,8 @@ class LogLies:
         return True
 
     def lose_end(self, disk: LogDisk, others: Sequence[LogDisk], majority: int) -> list[int]:
-        """The last append is lost, of a disk whose process has ended. Returns the indexes of the entries that were in
-        it, at least one; none where that would break what a ``majority`` of ``others`` and this one promised."""
+        """Lose the last append of a disk after its process has ended. Returns the indexes of the lost entries, at least
+        one; or none if that would break a promise of a ``majority`` of ``others`` and this one."""
         write = disk.written[-1]
         if not _stands(disk.durable, write) or write.offset == 0:
             return []
@@ -134,7 +135,7 @@ def _vote(group: StoredGroup) -> tuple[int, str]:
 
 
 def _holds(group: StoredGroup | None, index: int, term: int) -> bool:
-    """Whether the entry is in the log, or was applied before it begins."""
+    """Return whether the entry is in the log, or was applied before it begins."""
     if group is None or group.hard_state is None:
         return False
     return group.hard_state.index >= index or any((each.index, each.term) == (index, term) for each in group.entries)

@@ -9,9 +9,9 @@
        +-- NodeLoop of n2                  a pause keeps its handles back, in their order
        `-- NodeLoop of the clients
 
-Time stands still while anything is ready, and then jumps to the next timer. Whatever runs in a thread elsewhere runs
-here in place: ``run_in_executor`` is a call, whose result comes a little later. So a run is a function of its seed, on
-any Python.
+Time stands still while anything is ready, and then jumps to the next timer. Work of threads elsewhere runs here in
+place: ``run_in_executor`` is a call with a result that comes a little later. So a run is a function of its seed, on any
+Python.
 
 A loop has a clock of its own (``time``), that may drift: its timers are scaled to it.
 """
@@ -40,8 +40,8 @@ _ENDINGS_MAX: Final = 8
 
 
 class Handle:
-    """One callback in line; what asyncio's callers expect of ``asyncio.Handle`` and ``asyncio.TimerHandle``.
-    ``callback`` is None where it was cancelled."""
+    """One callback in line; it has the interface of ``asyncio.Handle`` and ``asyncio.TimerHandle`` that asyncio's
+    callers expect. ``callback`` is None if it was cancelled."""
 
     __slots__ = ("_when_s", "args", "callback", "context", "loop")
 
@@ -86,7 +86,7 @@ class Scheduler:
         heappush(self._timers, (when_ms, self._number, handle))
 
     def run_until(self, is_done: Callable[[], bool], *, until_ms: float) -> bool:
-        """Run until ``is_done`` (asked after each instant of time) or ``until_ms``; False where time ran out."""
+        """Run until ``is_done`` (asked after each instant of time) or ``until_ms``; False if time ran out."""
         timers = self._timers
         while True:
             self._run_ready()
@@ -102,7 +102,7 @@ class Scheduler:
             self._ready.append(handle)
 
     def _run_ready(self) -> None:
-        """Run what is in line, and what that puts there. Some ten thousand callbacks per run pass here."""
+        """Run the callbacks in line, and those that they add. Some ten thousand callbacks per run pass here."""
         ready, running = self._ready, None
         try:
             while ready:
@@ -131,10 +131,10 @@ class Scheduler:
 
 
 class NodeLoop(asyncio.AbstractEventLoop):
-    """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` where it began.
+    """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` its first reading.
 
-    ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time.
-    ``on_problem`` hears of exceptions that nobody caught: defects of what runs on the loop.
+    ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time. ``on_problem`` hears of
+    uncaught exceptions: defects of the code on the loop.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.is_paused = False
         self.backlog: deque[Handle] = deque()
         self.life: Life | None = None
-        """Whose loop it is, where it is a node's and no disk's."""
+        """The life of a node's loop; None for a disk's."""
         self._scheduler = scheduler
         self._on_problem = on_problem
         self._rate = rate
@@ -165,7 +165,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
     # --- crashes and pauses ------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """Nothing of this loop runs again. Tasks stay where they are."""
+        """Run nothing of this loop again. Tasks stay where they are."""
         self.is_dead = True
         self.backlog.clear()
 
@@ -178,7 +178,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.backlog.clear()
 
     def bury(self) -> None:
-        """After the run: tell of tasks that failed unseen, and let go of abandoned ones without a word, whatever their
+        """Tell, after the run, of tasks that failed unseen. Let go of abandoned ones without a word, whatever their
         ``finally`` blocks do."""
         for task in self._tasks:
             if task.done() and task._log_traceback:  # type: ignore[attr-defined]
@@ -197,7 +197,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
                     coroutine.throw(asyncio.CancelledError())
         self._tasks.clear()
 
-    # --- what asyncio asks of a loop ---------------------------------------------------------------------------
+    # --- asyncio's interface of a loop -------------------------------------------------------------------------
 
     def time(self) -> float:
         return self._offset_s + self._scheduler.now_ms * self._rate / 1000
@@ -244,7 +244,8 @@ class NodeLoop(asyncio.AbstractEventLoop):
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """In place: there are no threads. What came of it is told at once, or when such a step would have ended."""
+        """Run ``func`` in place: there are no threads. The future ends at once, or when such a step would have
+        ended."""
         future: asyncio.Future[T] = self.create_future()
         result: object = None
         problem: Exception | None = None
@@ -276,7 +277,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
         return False
 
     def _timer_handle_cancelled(self, handle: object) -> None:
-        """asyncio's own handles tell their loop; ours are skipped when they are due."""
+        """Do nothing: asyncio's own handles tell their loop; ours are skipped when they are due."""
 
 
 def _settle(future: asyncio.Future[Any], result: object, problem: Exception | None) -> None:
@@ -289,7 +290,7 @@ def _settle(future: asyncio.Future[Any], result: object, problem: Exception | No
 
 
 def _where(error: object) -> str:
-    """The innermost place of an exception, for a one-line report."""
+    """Return the innermost place of an exception, for a one-line report."""
     if not isinstance(error, BaseException) or error.__traceback__ is None:
         return ""
     trace = error.__traceback__

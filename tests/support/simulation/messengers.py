@@ -2,11 +2,10 @@
 go together as runs, or not.
 
 A :class:`Messenger` writes keys that all messengers share, and reads them and the registers of other clients, all in
-one message. It does not write those: so many calls at once are more than the search for an order can take. What it is
-told is judged by timestamps. What has no answer goes into the next message again, under the same request id, beside
-what is new; now and then one request stands twice in a message. Each put and each get is a call of the history by
-itself. How a node answers is the seed's choice (:data:`MODES`), or the caller's of
-:func:`~support.simulation.run.simulate`.
+one message. It does not write those: that number of calls at once is more than the search for an order can take. Their
+answers are judged by timestamps. Unanswered calls go into the next message again, under the same request id, beside new
+ones; now and then one request stands twice in a message. Each put and each get is a call of the history by itself. How
+a node answers is the seed's choice (:data:`MODES`), or the caller's of :func:`~support.simulation.run.simulate`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _METHOD: Final = "cortado.v1.KeyValue/"
 
 
 class Services:
-    """What serves the streams of each life of a node."""
+    """Serves the streams of each life of a node."""
 
     def __init__(self, mode: str, source: random.Random, counts: Counter[str]) -> None:
         self.mode = mode
@@ -56,7 +55,7 @@ class Services:
         self._by_node: WeakKeyDictionary[NodeHost, CallsService] = WeakKeyDictionary()
 
     def of(self, node: NodeHost) -> CallsService:
-        """That of this life."""
+        """Return the service of this life."""
         found = self._by_node.get(node)
         if found is None:
             is_on = self.mode == FORCED or (self.mode == MIXED and self._random.random() < 0.7)
@@ -93,7 +92,7 @@ class Messenger(Client):
         self._open: list[_Write] = []
 
     async def once(self) -> None:
-        """One message."""
+        """Send one message."""
         if self._seen is ZERO:
             await self._linearizable((REGISTERS[0],))
             return
@@ -143,7 +142,7 @@ class Messenger(Client):
         self._give_up()
 
     async def _answers(self, node: NodeHost, message: calls_pb2.CallBatch) -> dict[int, calls_pb2.CallReply]:
-        """On the node's loop: a stream that this is the only message of."""
+        """Return the replies to a stream with only this message, on the node's loop."""
 
         async def messages() -> AsyncIterator[calls_pb2.CallBatch]:
             yield message
@@ -203,7 +202,7 @@ class Messenger(Client):
         self._history.acknowledged(ts, now_ms)
 
     def _give_up(self) -> None:
-        """What is asked no more, and what is known of it."""
+        """Drop calls that are asked no more, and record their outcomes."""
         for put in self._open:
             call = put.call
             is_late = self._cluster.now_ms >= call.start_ms + CALL_MS
@@ -216,7 +215,7 @@ class Messenger(Client):
 
 
 def _answered(method: str, reply: bytes) -> tuple[Timestamp, bytes]:
-    """When a write was committed, and whether it changed nothing."""
+    """Return when a write was committed, and whether it changed nothing."""
     if method == "Put":
         return Timestamp.parse(kv_pb2.KvPutResponse.FromString(reply).etag), b""
     answer = kv_pb2.KvDeleteResponse.FromString(reply)

@@ -1,8 +1,8 @@
 """A network that loses, delays, reorders and doubles messages, and may be cut one way.
 
-Each direction between two nodes is a :class:`Link` with a random stream of its own, so that what happens on one never
-changes what happens on another. Nodes know each other only by their Hello: what arrives is handed on only where each
-side takes the other's identity, as the real streams see to when they open.
+Each direction between two nodes is a :class:`Link` with a random stream of its own, so that events on one never change
+another. Nodes know each other only by their Hello: messages are handed on only if each side takes the other's identity,
+as the real streams see to when they open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.simulation.loop import NodeLoop, Scheduler
 if TYPE_CHECKING:
     from cortado.store.node.host import Host as NodeHost
 
-# One reading of a peer's clock in so many milliseconds is plenty.
+# One reading of a peer's clock in this number of milliseconds is plenty.
 _CLOCK_EVERY_MS = 200.0
 # A peer that was sent nothing for so long is sent the clock alone.
 _IDLE_MS = 500.0
@@ -57,7 +57,7 @@ class Process(Protocol):
 
 @dataclass(slots=True)
 class Weather:
-    """What a message meets. Probabilities, and milliseconds."""
+    """The fate of a message. Probabilities, and milliseconds."""
 
     loss: float = 0.0
     double: float = 0.0
@@ -79,7 +79,7 @@ class Link:
 
 
 class Network:
-    """All links, by (sender, receiver); ``lives`` finds who runs under a node id now."""
+    """All links, by (sender, receiver); ``lives`` finds the process that runs under a node id now."""
 
     def __init__(self, scheduler: Scheduler, seed: str, find: Callable[[str], Process | None]) -> None:
         self.scheduler = scheduler
@@ -130,11 +130,11 @@ class Network:
             self.counts["messages overtaken"] += 1
         link.before_ms = max(link.before_ms, arrives_ms)
         sent = (sender.wall_ms(), self.scheduler.now_ms)
-        # On the world's loop: the sender's death does not stop what is under way.
+        # On the world's loop: the sender's death does not stop messages under way.
         self._world.call_later(delay_ms / 1000, self._arrive, sender, message, group_id, sent)
 
     def attach(self, world: NodeLoop) -> None:
-        """The loop on which messages travel."""
+        """Set the loop on which messages travel."""
         self._world = world
 
     def _arrive(self, sender: Process, message: Message, group_id: int, sent: tuple[int, float]) -> None:
@@ -151,7 +151,7 @@ class Network:
         receiver.loop.call_soon(self._receive, sender, receiver, group_id, message.body, sent)
 
     def _receive(self, sender: Process, receiver: Process, group_id: int, body: bytes, sent: tuple[int, float]) -> None:
-        """On the receiver's loop: when it comes to it, it looks at its clock first, as it must."""
+        """Receive on the receiver's loop: when it comes to it, it looks at its clock first, as it must."""
         link = self.link(sender.node_id, receiver.node_id)
         now_ms = self.scheduler.now_ms
         if now_ms - link.clock_read_ms >= _CLOCK_EVERY_MS:
@@ -167,7 +167,7 @@ class Network:
         receiver.node.receive(sender.node_id, group_id, [body])
 
     def _are_connected(self, link: Link, sender: Process, receiver: Process) -> bool:
-        """Both have taken the other's Hello; where the connection is new, now."""
+        """Return whether both have taken the other's Hello. A new connection exchanges them now."""
         ends = (sender.loop.name, receiver.loop.name)
         if link.connected == ends and link.random.random() >= _BREAKS:
             return True
@@ -199,7 +199,7 @@ class Network:
         to.node.meta.believe(caller.node_id, position)
 
     def _words(self, hello: Hello, to: Process) -> list[Word]:
-        """What the members say that ``to`` knows and reaches."""
+        """Return the words of the members that ``to`` knows and reaches."""
         words = []
         for member in to.node.meta.known_members():
             other = self._find(member.node_id)
@@ -227,7 +227,7 @@ class SimulatedTransport:
         self.roster = configuration
 
     def _idle(self) -> None:
-        """Let peers know our clock, also where there is nothing to say."""
+        """Let peers know our clock, also without other messages."""
         now_ms = self._network.scheduler.now_ms
         for member in self.roster.others(self._process.node_id):
             if now_ms - self._network.link(self._process.node_id, member.node_id).sent_ms >= _IDLE_MS:
@@ -242,7 +242,7 @@ class SimulatedTransport:
         return _Fetch(self._network, self._process, peer, group_id, snapshot_id, offset)
 
     async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
-        """One question and one answer, each of which may be lost."""
+        """Send one question and return its answer; each may be lost."""
         network, process = self._network, self._process
         there, back = network.link(process.node_id, peer), network.link(peer, process.node_id)
         answered: asyncio.Future[Answer] = process.loop.create_future()
@@ -277,7 +277,7 @@ class SimulatedTransport:
 
 
 class _Fetch:
-    """A stream of a snapshot's bytes, that breaks where the network does."""
+    """A stream of a snapshot's bytes, that breaks when the network does."""
 
     def __init__(
         self, network: Network, process: Process, peer: str, group_id: int, snapshot_id: str, offset: int
@@ -299,7 +299,7 @@ class _Fetch:
         return self
 
     async def __anext__(self) -> bytes:
-        """One piece, after a round trip. It is made on the sender's loop, as its service would."""
+        """Return one piece, after a round trip. It is made on the sender's loop, as its service would."""
         network, loop = self._network, self._process.loop
         link = network.link(self._peer, self._process.node_id)
         arrived: asyncio.Future[bytes] = loop.create_future()
@@ -317,7 +317,7 @@ class _Fetch:
             timer.cancel()
 
     async def aclose(self) -> None:
-        """The reader has enough."""
+        """Stop: the reader has enough."""
         self._hang_up()
 
     def _ask_for_piece(self, link: Link, arrived: asyncio.Future[bytes]) -> None:
@@ -362,7 +362,7 @@ class _Fetch:
         self._source = None
 
         async def end() -> None:
-            # As gRPC does with a call that its caller gave up: what it waits for ends first.
+            # As gRPC does with a call that its caller gave up: the awaited task ends first.
             if making is not None and not making.done():
                 making.cancel()
                 await asyncio.wait([making])

@@ -1,4 +1,5 @@
-"""Counting what only the inside of a node knows: thin wrappers around a few of its methods, for the time of a run."""
+"""Counting facts that only the inside of a node knows: thin wrappers around a few of its methods, for the time of a
+run."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from support.simulation.coverage import INVARIANT
 
 @contextmanager
 def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator[None]:
-    """Count into ``counts``, and tell ``violation`` of each invariant that is broken, whoever catches what that raises.
-    Nothing behaves otherwise."""
+    """Count into ``counts``, and tell ``violation`` of each broken invariant, even if its exception is caught. Nothing
+    behaves otherwise."""
 
     def lease(held: object, _self: object) -> None:
         counts["reads under a lease"] += bool(held)

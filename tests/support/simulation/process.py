@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def small_snapshots() -> SnapshotSettings:
-    """Many small pieces, so that a crash or a cut comes between any two of them."""
+    """Return settings with many small pieces, so that a crash or a cut comes between any two of them."""
     return SnapshotSettings(
         slice_bytes=2_000,
         slice_items=24,
@@ -49,7 +49,7 @@ def small_snapshots() -> SnapshotSettings:
 
 @dataclass
 class NodeOptions:
-    """How nodes of one run are set up: small bounds, so that what is rare at large happens often."""
+    """How nodes of one run are set up: small bounds, so that events that are rare at large happen often."""
 
     raft: RaftSettings = field(default_factory=RaftSettings)
     limits: NodeLimits = field(default_factory=NodeLimits)
@@ -58,7 +58,7 @@ class NodeOptions:
 
 
 class Host:
-    """One machine: what survives the death of its process."""
+    """One machine: it survives the death of its process."""
 
     def __init__(self, cluster: Cluster, node_id: str, *, is_first: bool, disk: Disk, clock: HostClock) -> None:
         self.cluster = cluster
@@ -83,7 +83,7 @@ class Host:
         return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     def start(self) -> Life:
-        """A new process on what the disk holds."""
+        """Start a new process on the content of the disk."""
         assert self.life is None, f"{self.node_id} runs already"
         self.lives += 1
         self.life = Life(self)
@@ -91,7 +91,7 @@ class Host:
         return self.life
 
     def crash(self) -> None:
-        """kill -9 and power loss in one: what was not synced is gone, or not."""
+        """Kill the process (kill -9) and lose power in one: unsynced writes are gone, or not."""
         life, self.life = self.life, None
         if life is None:
             return
@@ -101,7 +101,7 @@ class Host:
         self.cluster.calls.broken(life)
 
     def wipe(self) -> None:
-        """The disk died; an empty one takes its place, with a directory of a new name."""
+        """Replace the dead disk by an empty one, with a directory of a new name."""
         assert self.life is None
         self.is_first = False
         self.disk.wipe()
@@ -115,7 +115,7 @@ class NoThreads(Executor):
     """The scan thread's place: the loop runs its steps itself."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is nothing to end."""
 
 
 class Life:
@@ -166,7 +166,7 @@ class Life:
         self.loop.create_task(self._run(), name=f"{host.node_id} main")
 
     async def _run(self) -> None:
-        """As the server does: serve until the node can't go on, and then end the process."""
+        """Run as the server does: serve until the node can't go on, and then end the process."""
         try:
             await self.node.start()
             self.is_listening = True
@@ -183,17 +183,17 @@ class Life:
         return self.node.meta.log
 
     def make_thread(self, _loop: object, name: str) -> SimulatedThread:
-        """One of the threads that write, each with a disk's queue of its own."""
+        """Make one of the threads that write, each with a disk's queue of its own."""
         disk = self.host.disk
         return SimulatedThread(self.loop, self.io, disk, disk.log if name == "log" else self.engine)
 
     def _step_takes_s(self) -> float:
-        """How long a step on the scan thread takes."""
+        """Return how long a step on the scan thread takes."""
         return self._steps.uniform(0.05, 0.5) / 1000
 
 
 def make_node(life: Life, options: NodeOptions) -> NodeHost:
-    """The production node, with everything that it touches of the world replaced."""
+    """Make the production node, with everything that it touches of the world replaced."""
     host, cluster = life.host, life.host.cluster
     return NodeHost(
         NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id, host.address, host.peer_address),
@@ -217,8 +217,8 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
 
 
 def expected_end(life: Life, error: BaseException) -> str:
-    """What a process ended by where it must: a failed sync, also while it starts; a damaged log; a disk that was full
-    when it began, or had to complete what a crash left half done. Else nothing."""
+    """Return the reason for which a process must end: a failed sync, also while it starts; a damaged log; or a disk
+    that was full when it began, or when it completed a half-done write of a crash. Otherwise return an empty string."""
     log = life.host.disk.log
     if isinstance(error, ResourceExhausted) and life.host.disk.log.is_full and not life.is_listening:
         return "a full disk at its start"

@@ -1,8 +1,8 @@
 """Disks of followers that have nothing left but their reserves, beside a leader that has room.
 
-What is written takes of a reserve, and a disk whose reserve is used up stores nothing more. That may happen to single
-members. Where it happens to so many that the others are no majority, nothing is ever stored again, what would free room
-included: the leader, which was told, should have refused writes before.
+Writes use up a reserve, and a disk without one stores nothing more. That may happen to single members. If the other
+members are no majority, nothing is ever stored again, not even a write that frees room: the leader, which was told,
+should have refused writes before.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 ENABLED_PART: Final = 0.3
 RESERVE_BYTES: Final = 96 << 10
-"""What was in flight, deletes and the leader's own writes take up to half of it; unrefused writes take all of it."""
+"""Writes in flight, deletes and the leader's own writes take up to half of it; unrefused writes take all of it."""
 
 
 class RoomFaults:
-    """``source`` is used for nothing else, so that it changes nobody else's draws."""
+    """``source`` is used for nothing else, so that it changes no other draws."""
 
     def __init__(self, cluster: Cluster, nemesis: Nemesis, source: random.Random) -> None:
         self._cluster = cluster
@@ -35,7 +35,7 @@ class RoomFaults:
         return {"scarce disks of followers": self._scarce_disks}
 
     def enabled(self) -> list[str]:
-        """What a run has of them."""
+        """Return the room faults of a run."""
         return [kind for kind in self.kinds() if self._random.random() < ENABLED_PART]
 
     async def _scarce_disks(self) -> None:

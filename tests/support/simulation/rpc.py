@@ -1,4 +1,4 @@
-"""Calls of clients to nodes: a request, a reply, and what a connection tells when it breaks."""
+"""Calls of clients to nodes: a request, a reply, and the error of a broken connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """Nobody listens there: the request did not arrive."""
+    """No process listens there: the request did not arrive."""
 
 
 class Lost(Exception):
@@ -25,7 +25,7 @@ class Lost(Exception):
 
 
 class Calls:
-    """Carries calls from the clients' loop to the loop of whatever life a node has when they arrive."""
+    """Carries calls from the clients' loop to the loop of the life that a node has when they arrive."""
 
     def __init__(self, world: NodeLoop, source: random.Random, find: Callable[[str], Life | None]) -> None:
         self._world = world
@@ -35,7 +35,7 @@ class Calls:
         """Nodes that clients can't reach."""
 
     async def call(self, node_id: str, make: Callable[[NodeHost], Awaitable[T]], timeout_ms: float) -> T:
-        """Run ``make`` on the node. Raises Refused, Lost, or whatever it raises there."""
+        """Run ``make`` on the node. Raises Refused, Lost, or the errors of ``make``."""
         reply: asyncio.Future[Any] = self._world.create_future()
         timer = self._world.call_later(timeout_ms / 1000, _settle, reply, None, Lost("no answer in time"))
         self._world.call_later(self._delay_s(), self._arrive, node_id, make, reply)
@@ -80,7 +80,7 @@ class Calls:
         reply.add_done_callback(ended)
 
     def broken(self, life: Life) -> None:
-        """The node died: its connections break, soon."""
+        """Break the dead node's connections, soon."""
         for reply in life.callers:
             self._world.call_later(self._delay_s(), _settle, reply, None, Lost("the connection broke"))
         life.callers.clear()

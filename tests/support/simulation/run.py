@@ -60,8 +60,8 @@ from support.simulation.workload import LISTS, REGISTERS, Client, appended
 
 JOIN_MS = 60_000.0
 WINDOW_BYTES_MIN = 2_400
-"""A round trip must carry more than is written meanwhile, or who joins under load falls behind for ever: with two
-messages of 300 bytes, of an entry each, seed 419 wrote 90 entries a second, and its fifth member got as many."""
+"""A round trip must carry more than is written meanwhile, or a member that joins under load falls behind for ever: with
+two messages of 300 bytes, of an entry each, seed 419 wrote 90 entries a second, and its fifth member got as many."""
 COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
@@ -113,7 +113,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of a seed. ``digest`` is of everything that clients saw: equal for equal runs."""
+    """The outcome of a seed. ``digest`` is of everything that clients saw: equal for equal runs."""
 
     seed: int
     violations: list[str]
@@ -126,7 +126,7 @@ class Outcome:
 
 
 def options_of(plan: Plan, source: random.Random) -> NodeOptions:
-    """Small bounds, so that logs are compacted, snapshots needed and requests forgotten within seconds."""
+    """Return small bounds, so that logs are compacted, snapshots needed and requests forgotten within seconds."""
     raft = RaftSettings(
         lease=plan.lease,
         retain_entries=source.choice((3, 10, 40, 200)),
@@ -152,7 +152,7 @@ def options_of(plan: Plan, source: random.Random) -> NodeOptions:
 
 
 def paced(options: NodeOptions) -> NodeOptions:
-    """So little is held for a member that catches up that writes are slowed for it."""
+    """Return options that hold so little for a member that catches up that writes are slowed for it."""
     raft = replace(options.raft, retain_bytes=1_000, retain_entries=3)
     return NodeOptions(raft, replace(options.limits, held_bytes_max=12_000))
 
@@ -186,7 +186,7 @@ def simulate(
             return run.run()
     finally:
         with warnings.catch_warnings():
-            # Of coroutines that a crash kept from ever being started.
+            # The warnings of coroutines that a crash kept from ever being started.
             warnings.simplefilter("ignore", RuntimeWarning)
             gc.collect()
         if not was_frozen:
@@ -245,15 +245,15 @@ class Run:
         watching = random.Random(f"watching/{seed}")
         is_watched = watching.random() < WATCHED_PART and not is_collected
         self.watchers = [Watcher(self.cluster, watching)] if is_watched else []
-        # No watcher, where it could come back to a time that is collected.
+        # No watcher, since it could come back to a time that is collected.
         self.holders = [Holder(self.cluster, "holder", collecting, (*LISTS, *REGISTERS))] if is_collected else []
         indexing = random.Random(f"indexing/{seed}")
-        # Where disks hide rows, what a replica has applied is no proof.
+        # If disks hide rows, a replica's applied index is no proof.
         is_indexed = self.plan.indexes if plan is not None else indexing.random() < INDEXED_PART and not is_doubted
         staging = random.Random(f"large/{seed}")
         is_large = self.plan.large if plan is not None else staging.random() < LARGE_PART and not is_doubted
         self.indexers = [Indexer(self.cluster, indexing)] if is_indexed or is_large else []
-        # No watcher, where it could come back to a time that is collected.
+        # No watcher, since it could come back to a time that is collected.
         self.large = (
             [LargeTransactors(self.cluster, self.history, staging, watches=not is_collected)] if is_large else []
         )
@@ -274,7 +274,7 @@ class Run:
         return stranger, FaultyMember(self.cluster, faulty) if faulty.random() < FAULTY_PART else None
 
     def _make_messengers(self, runs: str | None, has_some: bool | None) -> tuple[Services, list[Messenger]]:
-        """What answers messages, and who sends some: as ``runs`` and ``has_some`` say, or else the seed."""
+        """Make services that answer messages, and their callers, as ``runs``, ``has_some`` or the seed say."""
         source = random.Random(f"messages/{self.seed}")
         mode, drawn = source.choice(MODES), source.random() < MESSENGERS_PART
         services = Services(runs or mode, source, self.cluster.counts)
@@ -310,7 +310,7 @@ class Run:
     # --- the phases --------------------------------------------------------------------------------------------
 
     def _grow(self) -> bool:
-        """A cluster of one, then of all, under load."""
+        """Grow a cluster of one, then of all, under load."""
         cluster = self.cluster
         cluster.add_host("n1", is_first=True)
         cluster.members.append("n1")
@@ -358,7 +358,7 @@ class Run:
         return not cluster.violations
 
     def _come_back(self) -> bool:
-        """In calm: somebody leads, every client gets through, all members hold the same."""
+        """Return whether in calm a node leads, every client gets through, and all members hold the same."""
         cluster = self.cluster
         self.nemesis.stop()
         if self.stranger is not None:
@@ -410,7 +410,7 @@ class Run:
         if strays:
             self.cluster.violation(f"{strays} are in the registry, and in no configuration")
         left = leader.host.disk.spaces[Space.DATA].values
-        # What an operator gave up is as it is stored now.
+        # Keys that an operator gave up count as they are stored now.
         truth = self._truth({**self.record.items, **left})
         for problem in (
             *check_left(self.record.items, left, leader.node.meta.store.safepoints),
@@ -430,7 +430,7 @@ class Run:
     def _check_indexes(self, leader: NodeHost) -> list[CheckProblem]:
         return check_table(leader, self.cluster) if self.indexers else []
 
-    # --- what is asked of the cluster --------------------------------------------------------------------------
+    # --- questions to the cluster ------------------------------------------------------------------------------
 
     def _is_whole(self) -> bool:
         leader = self.cluster.leader()
@@ -462,7 +462,7 @@ class Run:
         return leader is not None and is_quiet(leader)
 
     def _restart_doubters(self) -> None:
-        """What operators do where a faulty member is gone for good, and others wait for its answer."""
+        """Restart, as operators do, members that wait for the answer of a faulty member that is gone for good."""
         if self.faulty is not None and self.faulty.is_gone:
             for each in self.cluster.lives():
                 if each.log.disputes.open:

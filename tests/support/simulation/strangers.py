@@ -1,8 +1,8 @@
-"""Somebody who holds the certificate of a removed node, or of one that was never announced, and means harm.
+"""A hostile peer with the certificate of a removed node, or of one that was never announced.
 
 He introduces himself with a log that is ahead of everyone's, and must be turned away; and his messages reach a node all
 the same, as if its transport had let him in, and must change nothing: entries and votes of terms far ahead, a term that
-ends all terms, snapshots that nobody made. What he does not pretend to be is a member that the node still knows.
+ends all terms, snapshots that no node made. He never pretends to be a member that the node still knows.
 """
 
 from __future__ import annotations

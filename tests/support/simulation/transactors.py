@@ -1,4 +1,4 @@
-"""Clients that run transactions, through the services of whatever node they ask: each read at the time of the first
+"""Clients that run transactions, through the services of any node: each read at the time of the first
 one, on any replica, with the own writes over it and a footprint; and one commit in the end.
 
 ====================  =======================================================================================
@@ -7,8 +7,8 @@ accounts ``a*``       money moves between two; an empty account is deleted: the 
 the counter ``n``     added to within bounds, within a transaction or by itself
 ====================  =======================================================================================
 
-An answer that is lost leads to another attempt with the same request id, or to *settling*: what has not happened by
-then never will, also where an attempt comes late.
+An answer that is lost leads to another attempt with the same request id, or to *settling*: a commit that has not
+happened by then never will, even if an attempt comes late.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ IDLE_PART: Final = 0.2
 
 
 class GaveUp(Exception):
-    """Nobody answered in time; nothing was sent that writes."""
+    """No node answered in time; nothing was sent that writes."""
 
 
 @dataclass
 class Begun:
-    """A transaction that runs: what it has read and what it is to write."""
+    """A transaction that runs: its reads and its planned writes."""
 
     noted: Transaction
     start: Timestamp | None = None
@@ -75,7 +75,7 @@ class Begun:
     own: set[bytes] = field(default_factory=set)
     """The keys that it writes."""
     deltas: list[int] = field(default_factory=list)
-    """What it adds to the counter."""
+    """Its additions to the counter."""
     sums: Sequence[int] = ()
     ts: Timestamp = ZERO
 
@@ -100,7 +100,7 @@ class Transactor:
             await self.once()
 
     async def once(self) -> None:
-        """One transaction, of a random kind."""
+        """Run one transaction, of a random kind."""
         self._number += 1
         noted = Transaction(f"{self.name}.{self._number}", is_serializable=self._random.random() < 0.6)
         txn = Begun(noted)
@@ -113,7 +113,7 @@ class Transactor:
         self.begun.append(txn)
         retention_ms = self._cluster.options.retention_ms
         if retention_ms != KEEP_ALL and self._random.random() < IDLE_PART:
-            # So long that nobody can tell any more what changed since it began (T7).
+            # So long that the changes since it began are unknown by now (T7).
             await self._cluster.sleep(self._random.uniform(0.5, 2.5) * retention_ms)
         if not txn.operations:
             txn.noted.outcome = "committed"
@@ -122,7 +122,7 @@ class Transactor:
         await self._commit(txn)
         self._cluster.counts[f"transactions {txn.noted.outcome}"] += 1
 
-    # --- what they do ------------------------------------------------------------------------------------------
+    # --- their transactions ------------------------------------------------------------------------------------
 
     async def _lists(self, txn: Begun) -> None:
         for number in range(self._random.choice((1, 2, 2, 3))):
@@ -141,7 +141,7 @@ class Transactor:
             self._add(txn)
 
     async def _transfer(self, txn: Begun) -> None:
-        """Move some money, or all of it, between two accounts; open all of them where there is none."""
+        """Move some money, or all of it, between two accounts; open all accounts if there are none."""
         if self._random.random() < 0.3:
             held = await self._scan(txn, b"a", ACCOUNTS)
             self._check_sum(held, txn)
@@ -198,7 +198,7 @@ class Transactor:
         return value
 
     async def _scan(self, txn: Begun, prefix: bytes, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
-        """All keys of a prefix, or the first of them in either direction; in one page or several."""
+        """Scan all keys of a prefix, or the first of them in either direction; in one page or several."""
         request = kv_pb2.KvScanRequest(
             namespace=NAMESPACE,
             range=kv_pb2.KvRange(prefix=prefix),
@@ -231,7 +231,7 @@ class Transactor:
     async def _read(
         self, txn: Begun, read: Callable[[NodeHost, common_pb2.ReadAt], Awaitable[T]]
     ) -> tuple[T, Callable[[Mapping[bytes, bytes | None]], None]]:
-        """A reply at the transaction's time, which the first read gives; and what notes the values that it brought.
+        """Return a reply at the transaction's time, which the first read gives, and a function that notes its values.
         Raises GaveUp."""
         cluster, history = self._cluster, self._history
         start_ms, floor = cluster.now_ms, history.acknowledged_max
@@ -263,7 +263,7 @@ class Transactor:
         raise GaveUp
 
     def _note(self, txn: Begun, call: ReadCall, values: Mapping[bytes, bytes | None]) -> None:
-        """Of what is stored: what the transaction writes lies over it."""
+        """Note a read of stored values: the transaction's own writes lie over them."""
         call.values = {key: value for key, value in values.items() if key not in txn.own}
         self._history.reads.append(call)
 
@@ -288,7 +288,7 @@ class Transactor:
                 self._committed(txn, await self._send(request))
                 return
             except WriteConflict as conflict:
-                # Of a change that is there, and stays: final, whatever came of another attempt.
+                # The conflict is with a change that is there, and stays: final, for any answer of another attempt.
                 self._cluster.counts[f"conflicts: {conflict.kind}"] += 1
                 txn.noted.outcome = "aborted"
                 return
@@ -302,7 +302,7 @@ class Transactor:
                 self._leader = ""
                 txn.noted.outcome = "unknown"
             except SnapshotTooOld:
-                # T7: nobody can tell any more what changed since it began; of an attempt before, nobody has heard.
+                # T7: the changes since it began are unknown by now; the answer of an earlier attempt never came.
                 self._cluster.counts["commits too old"] += 1
                 if txn.noted.outcome == "aborted":
                     return
@@ -330,7 +330,7 @@ class Transactor:
         self._history.acknowledged(txn.ts, self._cluster.now_ms)
 
     async def _settle(self, txn: Begun, request: transactions_pb2.CommitRequest, deadline_ms: float) -> None:
-        """Ask what became of it, until somebody knows; then nothing of it happens any more."""
+        """Ask for its outcome until a node knows it; then nothing of it happens any more."""
         settle = transactions_pb2.SettleRequest(request_id=request.request_id)
         while self._cluster.now_ms < deadline_ms:
             try:
@@ -357,7 +357,7 @@ class Transactor:
             return
 
     async def _come_late(self, request: transactions_pb2.CommitRequest) -> None:
-        """Another attempt, which was on its way while the transaction was settled."""
+        """Send another attempt, which was on its way while the transaction was settled."""
         await self._cluster.sleep(self._random.uniform(1, 60))
         try:
             await self._send(request)
@@ -366,7 +366,7 @@ class Transactor:
         except (Refused, Lost, CortadoError) as error:
             self._follow(error)
 
-    # --- whom to ask -------------------------------------------------------------------------------------------
+    # --- choice of a node --------------------------------------------------------------------------------------
 
     def _pick(self) -> str:
         known = self._leader in self._cluster.node_ids and self._random.random() < 0.9
@@ -389,7 +389,8 @@ def _total(balances: Iterable[bytes | None]) -> int:
 
 
 def check_transactions(truth: Truth, transactors: Sequence[Transactor]) -> list[str]:
-    """An order explains the lists, no money came or went, and the counter is what was added to it."""
+    """Check that an order explains the lists, the sum of the money is unchanged, and the counter is the sum of its
+    additions."""
     begun = [txn for each in transactors for txn in each.begun]
     final = {key: _tokens(truth[key][-1][1]) for key in LISTS if key in truth}
     return [*problems([txn.noted for txn in begun], final), *_check_accounts(truth), *_check_counter(truth, begun)]

@@ -1,14 +1,14 @@
 """How far acknowledged timestamps are from the true time, which no node knows.
 
 While a majority of the voters' hosts has a right wall clock, no acknowledged timestamp is ahead of the truth by more
-than a bound, whatever the other clocks say and whoever leads::
+than a bound, for any other clocks and any leader::
 
     a right clock is off by ......... RIGHT_MS at most
     a leader issues ahead of those .. max_offset_ms, and the round trip by which it read them
     a read may move it ahead by ..... max_offset_ms, and the ceiling that is raised for it
 
-Where most clocks were wrong for a moment, what they said may have come in, and stays: timestamps never go back within
-an epoch. So up to there is excused from then on.
+If most clocks were wrong for a moment, their times may have come in, and stay: timestamps never go back within an
+epoch. So up to there is excused from then on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from support.simulation.clocks import BEGAN_MS, RIGHT_MS, HostClock
 
 ROUND_TRIP_MS: Final = 400.0
 SEEN_MS: Final = 3_000.0
-"""A clock that was wrong so short ago counts as wrong: not everybody may have heard of it since."""
+"""A clock that was wrong so short ago counts as wrong: some nodes may not have heard of its correction."""
 
 
 class TrueTime:
@@ -35,8 +35,7 @@ class TrueTime:
         self._excused_ms: dict[int, float] = {}
 
     def problem_with(self, ts: Timestamp, now_ms: float, voters: Iterable[HostClock]) -> str:
-        """What is wrong with a write that is acknowledged at ``ts`` now, by a group of these hosts; empty where nothing
-        is."""
+        """Return the problem of a write acknowledged at ``ts`` now, by a group of these hosts; empty if it has none."""
         wrong = self.look(now_ms, voters, [ts.epoch])
         ahead_ms = ts.wall_ms - (BEGAN_MS + now_ms)
         if ts.wall_ms <= self._excused_ms.get(ts.epoch, 0.0):
@@ -50,8 +49,8 @@ class TrueTime:
         return ""
 
     def look(self, now_ms: float, voters: Iterable[HostClock], epochs: Iterable[int]) -> list[float]:
-        """Excuse what comes in now, in these epochs, where most clocks of a group of these hosts are wrong. How far
-        each is that is wrong."""
+        """Excuse times that come in now, in these epochs, if most clocks of a group of these hosts are wrong. Returns
+        how far each wrong clock is off."""
         worst_ms = [clock.most_ahead_ms(SEEN_MS) for clock in voters]
         wrong = [ms for ms in worst_ms if abs(ms) > RIGHT_MS]
         if 2 * len(wrong) >= len(worst_ms):

@@ -1,11 +1,10 @@
-"""What must hold after every step, looked at from outside: in the logs as they are on the disks, and in what each node
-says of itself.
+"""The invariants after every step, looked at from outside: in the logs on the disks, and in each node's own status.
 
 ============================  =====================================================================================
 election safety               at most one process ever leads in a term
-terms and commits             neither the term nor what is committed ever goes back within a life
+terms and commits             neither the term nor the commit index ever goes back within a life
 log matching                  two logs with an entry of the same index and term hold the same entry, after the same
-state machine safety          what is committed at an index is the same entry everywhere, for ever
+state machine safety          the entry committed at an index is the same everywhere, for ever
 leader completeness           a new leader's log holds everything that was committed in earlier terms
 equal states                  at equal applied index, data, request table and applied state have equal digests
 nothing goes back             a disk's applied index never falls, but to a new disk
@@ -40,7 +39,7 @@ StoredEntry: TypeAlias = tuple[int, int]
 
 
 def term_in_memory(life: Life, index: int) -> int | None:
-    """The term of an entry in the node's log as it is now, durable or not."""
+    """Return the term of an entry in the node's log as it is now, durable or not."""
     return life.log.window.term_at(index)
 
 
@@ -80,11 +79,11 @@ class Watch:
         host.disk.log.on_logged = lambda records: self._logged(host, records)
 
     def wiped(self, host: Host) -> None:
-        """A new, empty disk."""
+        """Note a new, empty disk."""
         self._logs[host.node_id] = LogOnDisk()
 
     def lost(self, host: Host, indexes: Sequence[int]) -> None:
-        """The disk has entries no longer that it acknowledged."""
+        """Note that the disk no longer has entries that it acknowledged."""
         log = self._logs[host.node_id]
         for index in indexes:
             log.entries.pop(index, None)
@@ -152,7 +151,7 @@ class Watch:
         self._check_matching(host, index, entry, None if before is None else before[0])
 
     def _is_reset(self, host: Host, index: int) -> bool:
-        """An installed snapshot covers it: the same transaction says that it is applied."""
+        """Return whether an installed snapshot covers the index: the same transaction says that it is applied."""
         encoded = host.disk.spaces[Space.META].values.get(APPLIED_KEY)
         return encoded is not None and AppliedState.decode(encoded).index >= index
 
@@ -190,7 +189,7 @@ class Watch:
             self._violation(f"states differ at entry {state.index}: {host.node_id} and {known[1]}")
 
     def _check_decided(self, host: Host, log: LogOnDisk) -> None:
-        """What this node calls committed, as far as it holds it, is what everybody calls committed."""
+        """Check that the entries that this node holds as committed are committed for all."""
         life = host.life
         if life is None or not life.is_listening:
             return
@@ -220,7 +219,7 @@ class Watch:
     # --- messages ----------------------------------------------------------------------------------------------
 
     def _on_message(self, _sender: str, _to: str, body: bytes) -> None:
-        """Count what only messages tell."""
+        """Count facts that only messages tell."""
         # A vote's answer is a short message: the many others need not be taken apart.
         if len(body) > 60:
             return
@@ -231,7 +230,7 @@ class Watch:
     # --- steps -------------------------------------------------------------------------------------------------
 
     def after_step(self, loop: NodeLoop) -> None:
-        """One callback has run on ``loop``."""
+        """Check after one callback has run on ``loop``."""
         life = loop.life
         if life is None or loop.is_dead or not life.is_listening:
             return
@@ -269,7 +268,7 @@ class Watch:
     def _leads(self, life: Life, term: int) -> None:
         other = self._leaders.get(term, life)
         self._leaders[term] = life
-        # A life that led nobody but itself, and ended before its term was on the disk, has told nobody of it.
+        # A life that led only itself, and ended before its term was on the disk, has told no other node of it.
         written_by = self._logs[life.node_id].terms_written.get(term, life.loop.name)
         is_forgotten = other.node_id == life.node_id and written_by == life.loop.name
         if other is not life and not is_forgotten:

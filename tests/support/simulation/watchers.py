@@ -1,7 +1,7 @@
-"""Conditions of the simulated cluster: each asks one node after the other what changed since, for a while at a time.
+"""Watchers of the simulated cluster: each asks one node after the other for the changes, for a while at a time.
 
-A watcher keeps what a node told it as far as that was resolved, and goes on from there at any other. So what it has in
-the end must be what was committed: in order, without gaps, whoever led, crashed or was brought a snapshot meanwhile.
+A watcher keeps a node's changes up to the resolved mark, and goes on from there at any other node. So in the end it
+must have the committed changes: in order, without gaps, through changes of leader, crashes and snapshots.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CALL_MS = 3_000.0
 
 
 class Watcher:
-    """One, as a task on the clients' loop. It draws from a source of its own, so that it changes nobody's chances."""
+    """One, as a task on the clients' loop. It draws from a source of its own, so that it changes no other draws."""
 
     def __init__(self, cluster: Cluster, source: random.Random) -> None:
         self._cluster = cluster
@@ -56,13 +56,14 @@ class Watcher:
     def _take(self, told: Sequence[Seen | Resolved]) -> None:
         marks = [each.ts for each in told if isinstance(each, Resolved)]
         self.resolved = max([self.resolved, *marks])
-        # What came above the last mark is asked for again.
+        # Changes above the last mark are asked for again.
         self.history += [each for each in told if each.ts <= self.resolved]
         self._cluster.counts["changes watched"] += sum(isinstance(each, Seen) for each in told)
 
 
 async def watch_for(node: NodeHost, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
-    """What a watch of everything at this node gives within so long, and at least its first words."""
+    """Return the changes and marks of a watch of all keys at this node within ``for_ms``, and at least its first
+    ones."""
     told: list[Seen | Resolved] = []
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
@@ -80,7 +81,7 @@ async def watch_for(node: NodeHost, after: Timestamp, for_ms: float) -> list[See
 
 
 def check_watched(truth: Truth, watchers: Sequence[Watcher]) -> list[str]:
-    """What each watcher has is what was committed, as far as it was resolved."""
+    """Check that each watcher has the committed changes up to its resolved mark."""
     committed = [Seen(ts, key, value) for key, versions in truth.items() for ts, value in versions]
     return [
         f"a watcher: {problem}" for watcher in watchers for problem in problems(watcher.history, ZERO, committed)[:3]

@@ -1,12 +1,12 @@
-"""What clients ask: writes that are retried under one request id, and reads of every kind, on any replica.
+"""The calls of clients: writes that are retried under one request id, and reads of every kind, on any replica.
 
-A client behaves as Cortado's own does. It follows leader hints, backs off, retries what is safe with the same request
-id, and says *unknown* when that is the truth. Some are impatient and never retry. Every value is written once, so what
-a read returns tells which write it saw.
+A client behaves as Cortado's own does. It follows leader hints, backs off, retries safe calls with the same request id,
+and says *unknown* when that is the truth. Some are impatient and never retry. Every value is written once, so a read
+tells which write it saw.
 
 ====================  =======================================================================================
 registers ``r*``      put, delete, compare-and-set, get: linearizable per key
-lists ``l*``          append a token; what is appended twice or lost stays visible for ever: exactly-once
+lists ``l*``          append a token; one appended twice or lost stays visible for ever: exactly-once
 unique ``u*``         put if absent, by several clients at once: one wins
 batches ``b*``        one token into all keys at once: a read at one timestamp sees one token
 ====================  =======================================================================================
@@ -69,7 +69,7 @@ class Client:
         self._leader = ""
         self._seen = ZERO
         self._number = 0
-        # Some never retry: what they do not know stays unknown.
+        # Some never retry: unknown outcomes stay unknown.
         self._is_patient = source.random() < 0.75
         # How long it waits for an answer before it asks another node.
         self._patience_ms = source.choice(PATIENCE_MS)
@@ -83,7 +83,7 @@ class Client:
             self.done += 1
 
     async def once(self) -> None:
-        """One call, of a random kind."""
+        """Make one call, of a random kind."""
         pick = self._random.random()
         if pick < 0.5:
             await self._write()
@@ -125,7 +125,7 @@ class Client:
     async def write(
         self, kind: str, keys: tuple[bytes, ...], value: bytes | None, expected: bytes | None, evaluate: Evaluate
     ) -> WriteCall:
-        """Call until the outcome is known or time is up, and note what the caller was told."""
+        """Call until the outcome is known or time is up, and note the answer."""
         call = WriteCall(
             self.name,
             kind,  # type: ignore[arg-type]
@@ -227,7 +227,7 @@ class Client:
         return None
 
     async def _read_at(self) -> None:
-        """At a timestamp that was seen before, on any replica; or a little ahead of the log, at the leader."""
+        """Read at a timestamp that was seen before, on any replica; or a little ahead of the log, at the leader."""
         if self._seen is ZERO:
             return
         keys = (*BATCH, *self._random.sample(REGISTERS, 2), self._random.choice(LISTS))
@@ -262,7 +262,7 @@ class Client:
         resolve: Callable[[NodeHost], Awaitable[Timestamp]],
         stale_ms: float = 0.0,
     ) -> dict[bytes, bytes | None] | None:
-        """One attempt; None where it was refused or lost."""
+        """Make one attempt. Returns None if it was refused or lost."""
         cluster, history = self._cluster, self._history
         start_ms, floor = cluster.now_ms, history.acknowledged_max
 
@@ -310,7 +310,7 @@ class Client:
         if call.ts < must_see:
             self._cluster.violation(f"staler than {call.stale_ms} ms: {must_see} was acknowledged before: {call}")
 
-    # --- whom to ask -------------------------------------------------------------------------------------------
+    # --- choice of a node --------------------------------------------------------------------------------------
 
     def _pick(self) -> str:
         if self._leader and self._random.random() < 0.9:
@@ -355,7 +355,7 @@ def _batch(token: bytes) -> Evaluate:
 
 
 def _append(key: bytes, token: bytes) -> Evaluate:
-    """The whole list after the append is the reply. A long list begins anew, with a mark that says so."""
+    """Append, and reply with the whole list after it. A long list begins anew, with a mark that says so."""
     logical_key = kv_key(NAMESPACE, key)
 
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
@@ -370,6 +370,6 @@ def _append(key: bytes, token: bytes) -> Evaluate:
 
 
 def appended(tokens: bytes, token: bytes) -> bytes:
-    """The list after ``token``: past its bound only the newest half of it is kept."""
+    """Return the list after ``token``: past its bound only the newest half of it is kept."""
     after = tokens + token + b" "
     return after if len(after) <= LIST_BYTES_MAX else after[after.index(b" ", LIST_BYTES_MAX // 2) + 1 :]

@@ -244,14 +244,14 @@ def test_a_write_is_decided_by_the_state_that_it_is_evaluated_on(world: World) -
 
 
 class Damaged:
-    """Whose keys are out of their order, so that no search can say what is not there."""
+    """A reader with keys out of their order, so that no search can say which keys are missing."""
 
     def get(self, key: Any) -> Any:
         raise DataLoss("the first item and the items behind it", "keys are out of their order")
 
 
 class Lost:
-    """Who gave the damaged keys up."""
+    """A reader after the damaged keys were given up."""
 
     def get(self, key: Any) -> Any:
         return None

@@ -1,4 +1,4 @@
-"""Where a backup's files are: the same on a disk, below a URL, and in a store that fails in the middle."""
+"""The places of a backup's files: the same on a disk, below a URL, and in a store that fails in the middle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[[str], Where]
 
 @pytest.fixture(params=["path", "file", "memory"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """The place of a name, all of them beside each other."""
+    """Return a function that gives the place of a name, all of them beside each other."""
     kind = request.param
     folder = f"/{uuid.uuid4().hex}"
     if kind == "memory":

@@ -1,4 +1,4 @@
-"""A backup's files: what is whole is read, and every byte that is not as it was written is refused by name."""
+"""A backup's files: whole ones are read, and every changed byte is refused by name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_byte_that_is_changed_is_refused_by_the_name_of_its_file(whole: Pa
         path.write_bytes(written[:place] + bytes([written[place] ^ 0x11]) + written[place + 1 :])
         with pytest.raises(CortadoError) as refused:
             check_backup(whole)
-        # A manifest whose mark is damaged may be another program's.
+        # A manifest with a damaged mark may be another program's.
         expected = DataLoss if name != MANIFEST else DataLoss | InvalidArgument
         assert isinstance(refused.value, expected), (place, refused.value)
         assert name in refused.value.message(), (place, refused.value.message())
@@ -117,7 +117,7 @@ def test_what_a_directory_holds_is_told(tmp_path: Path, whole: Path) -> None:
     assert look(LocalDirectory(begun)) == checkpoint
     with pytest.raises(InvalidArgument, match="holds a backup that is not done"):
         check_backup(begun)
-    # The manifest counts, whatever else is still there.
+    # The manifest counts, even if other files are still there.
     shutil.copy(begun / CHECKPOINT, whole / CHECKPOINT)
     assert check_backup(whole).versions == 4
 

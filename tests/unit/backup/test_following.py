@@ -1,4 +1,4 @@
-"""When segments end, and what is in them: of a watch that says what a test lets it say."""
+"""The ends of segments, and their contents: from a watch with scripted answers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def upto(wall_ms: int) -> Resolved:
 
 
 class FakeCluster:
-    """Says what it was given; a number lets so many seconds pass, a bool switches roles, and an error is raised. Then
-    it is stopped."""
+    """Gives the answers of its script; a number lets that number of seconds pass, a bool switches roles, and an error
+    is raised. Then it is stopped."""
 
     def __init__(self, *said: Said) -> None:
         self._said = list(said)
@@ -97,13 +97,13 @@ class FakeCluster:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A backup as of 0.9.0."""
+    """Return a backup as of 0.9.0."""
     write_backup(tmp_path / "backup", shape(), [[small_run(b"a")], [small_run(b"q")]])
     return tmp_path / "backup"
 
 
 def segments(directory: Path) -> list[tuple[str, list[int]]]:
-    """Of each when it ends, and when its versions were committed."""
+    """Return each segment's end, and the commit times of its versions."""
     return [
         (
             backup.manifest.shape.timestamp,
@@ -122,7 +122,7 @@ def segments(directory: Path) -> list[tuple[str, list[int]]]:
 def test_a_segment_ends_at_the_first_mark_that_is_late_enough(directory: Path) -> None:
     cluster = FakeCluster(put(b"a", 10), upto(11), 2.9, put(b"b", 12), upto(13), 0.1, upto(14), put(b"a", 15), 9.0)
     cluster.run(directory)
-    # What no mark covers is in none, though it came.
+    # Versions that no mark covers are in no segment, though they came.
     assert segments(directory) == [("0.14.0", [10, 12])]
     assert (cluster.began, cluster.leases) == (["0.9.0"], ["0.9.0"])
     assert check_backup(directory).versions == 4

@@ -1,4 +1,4 @@
-"""Databases and tables: what may be declared, what it becomes, and what each refusal names."""
+"""Databases and tables: permitted declarations, their results, and the names in each refusal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.catalog_store import FLIGHT, CatalogStore
 
 
 def parts(*paths: str) -> tuple[PartDeclaration, ...]:
-    """``"a"``, or ``"a desc"``."""
+    """Return the parts of ``"a"``, or ``"a desc"``."""
     return tuple(PartDeclaration(path.removesuffix(" desc"), path.endswith(" desc")) for path in paths)
 
 
@@ -76,7 +76,7 @@ def test_two_tables_may_follow_one_subject_and_each_has_its_own_id(store: Catalo
 
 
 def forget(store: CatalogStore, *keys: LogicalKey) -> None:
-    """Drop what there is no command to drop yet, and leave the counters as they are."""
+    """Drop objects for which there is no command yet, and leave the counters as they are."""
     mutations = Mutations()
     for key in keys:
         mutations.delete(key)

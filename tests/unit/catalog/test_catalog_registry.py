@@ -1,4 +1,4 @@
-"""The registry: what may follow what, what tables pin, and that a refusal tells all of it."""
+"""The registry: which versions may follow which, the versions that tables pin, and complete refusals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kinds_of(check: SchemaCheck) -> set[tuple[str, str, int]]:
 
 
 def versions_of(store: CatalogStore, subject: str) -> list[tuple[int, int]]:
-    """Versions with their schema ids."""
+    """Return versions with their schema ids."""
     return [(each.version, each.schema_id) for each in store.catalog().subject(subject).live]
 
 
@@ -78,7 +78,7 @@ def test_spaces_order_and_escapes_make_no_other_text_and_all_else_does(store: Ca
     ):
         found = store.register(subject, same).version
         assert (found.schema.schema_id, found.schema.text) == (1, plain)
-    # As long as others read them: the doc, and what a connector leaves in a long of its own.
+    # As long as others read them: the doc, and the properties that a connector leaves in a long of its own.
     others = [
         '{"type": "record", "name": "R", "doc": "e", "fields": []}',
         '"long"',
@@ -233,7 +233,7 @@ def test_a_version_that_was_given_before_is_a_defect(store: CatalogStore) -> Non
 
 
 def put_subject(store: CatalogStore, state: SubjectState) -> None:
-    """As deleting versions will leave it."""
+    """Put a subject as deleting versions will leave it."""
     mutations = Mutations()
     mutations.put(stored.subject_key(state.subject), stored.encode_subject(state))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(store.catalog().counters))

@@ -69,7 +69,7 @@ def test_a_lookup_is_read_once_and_then_answered_from_the_cache(store: CatalogSt
     first = store.catalog()
     table, newest = first.table("air", "flights"), first.newest_schema("air.flights")
     again = store.catalog()
-    again.reader = None  # type: ignore[assignment]  # whoever reads now fails
+    again.reader = None  # type: ignore[assignment]  # reads fail now
     assert again.table("air", "flights") is table
     assert again.newest_schema("air.flights") == newest
 

@@ -1,4 +1,4 @@
-"""Drops of namespaces: what was found out beside the loop, and what has changed until their turn."""
+"""Drops of namespaces: facts found beside the loop, and changes until their turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long old versions of a table are kept: what may be asked for, and how many tables may ask for their own."""
+"""How long old versions of a table are kept: the permitted periods, and how many tables may have their own."""
 
 from __future__ import annotations
 

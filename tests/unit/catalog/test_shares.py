@@ -1,4 +1,4 @@
-"""No principal fills a bound on what the catalogue holds: each may have as many as it leaves free."""
+"""No principal fills a bound on the contents of the catalogue: each may have as many as it leaves free."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_principal_has_at_most_half_and_each_other_one_finds_a_place(
                 found[asker.principal] += 1
         assert full.value.limit == LIMIT
     assert found == {"mallory": 8, "alice": 4, "bob": 2}
-    # While roles are off nobody has a share, and the bound is the only one.
+    # While roles are off no caller has a share, and the bound is the only one.
     store.asker = ANYBODY
     with pytest.raises(TooLarge):
         for number in range(LIMIT + 1):

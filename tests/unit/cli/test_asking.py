@@ -1,4 +1,4 @@
-"""What destroys asks first; where nobody can be asked, it is refused and not taken for a no."""
+"""Commands that destroy data ask first; without a terminal to ask at, they are refused, which is not taken for a no."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A byte order mark before JSON is named as what it is, wherever JSON is read from."""
+"""A byte order mark before JSON is named as one, wherever JSON is read from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``cortado cert`` makes what servers and clients take, keeps keys to their owner, and replaces nothing unasked."""
+"""``cortado cert`` makes files that servers and clients take, keeps keys to their owner, and replaces nothing
+unasked."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def certs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A directory with an authority."""
+    """Return a directory with an authority."""
     directory = tmp_path / "certs"
     assert run(["cert", "ca", "--dir", str(directory)]) == 0
     assert capsys.readouterr().out == f"wrote {directory}/ca.crt and {directory}/ca.key\n"

@@ -215,7 +215,7 @@ def test_json_is_recognised_where_nothing_else_parses() -> None:
     assert not wants_json(["--", "-o", "json"])
 
 
-# --- what goes in and out --------------------------------------------------------------------------------------
+# --- input and output ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

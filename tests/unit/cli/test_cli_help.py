@@ -20,7 +20,7 @@ from cortado.store.settings.server import SETTINGS
 from support.commands import ROOT, commands
 
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
-# Of these commands all settings are options, which have a page of their own.
+# These commands take all settings as options, on a page of their own.
 TAKES_SETTINGS = {"cortado server", "cortado gateway", "cortado config show"}
 SETTING_FLAGS = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
 
@@ -101,7 +101,7 @@ def test_every_example_parses(command: str) -> None:
 
 
 def shell_commands(line: str) -> Iterator[list[str]]:
-    """The words of each command of a pipe, without redirections."""
+    """Yield the words of each command of a pipe, without redirections."""
     command: list[str] = []
     words = iter(shlex.split(line))
     for word in words:

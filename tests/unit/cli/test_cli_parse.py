@@ -204,7 +204,8 @@ def test_bytes_are_shown_by_what_each_character_is(monkeypatch: pytest.MonkeyPat
     every_byte = bytes(range(255, -1, -1)) * 3
     for value in (every_char, every_byte, b"a\\b", b"a\\\x00", b"\xed\xa0\x80", b""):
         assert bytes_to_text(value) == one_by_one(value)
-    # A value may have a megabyte of them, and whoever shows it serves others too: no step of Python for each.
+    # A value may have a megabyte of them, and the process that shows it serves other callers too: no step of Python for
+    # each.
     monkeypatch.setattr(byte_text, "_escaped", None)
     assert bytes_to_text(every_byte) == one_by_one(every_byte)
 

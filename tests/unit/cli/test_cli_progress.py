@@ -1,4 +1,4 @@
-"""How far a long command is: a line now and then in a log, nothing where that was asked for."""
+"""How far a long command is: a line now and then in a log, nothing if that was asked for."""
 
 from __future__ import annotations
 

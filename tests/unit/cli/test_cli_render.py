@@ -1,4 +1,4 @@
-"""What people read of values that scripts get as they are."""
+"""Values as people read them; scripts get them as they are."""
 
 from __future__ import annotations
 

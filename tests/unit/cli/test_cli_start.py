@@ -1,4 +1,4 @@
-"""What a run pays for at its start: the command that was named, and what that one needs."""
+"""A run pays at its start for the named command, and for the needs of that command alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAVY = ("grpc", "google.protobuf", "rich", "asyncio", "ssl", "numpy", "pyarrow"
 
 
 def loaded_by(arguments: list[str], environment: str = "{}") -> set[str]:
-    """The modules that a run has loaded at its end."""
+    """Return the modules that a run has loaded at its end."""
     code = (
         f"import os, sys; os.environ.update({environment}); sys.argv[1:] = {arguments!r}\n"
         "from cortado.store.cli import main\n"

@@ -1,4 +1,4 @@
-"""A token that was given where something else is to stand is in no error."""
+"""A token that was given in the place of another argument is in no error."""
 
 from __future__ import annotations
 

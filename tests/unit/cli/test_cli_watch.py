@@ -1,4 +1,4 @@
-"""``cortado watch``: what it shows, how it ends, and what it says then."""
+"""``cortado watch``: its output, its end, and its last message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reply(resolved: int, *changes: tuple[int, bytes, bytes | None]) -> watch_pb2
 
 @pytest.fixture
 def server() -> Iterator[FakeServer]:
-    """One put and one delete, and then nothing more."""
+    """Yield a server that sends one put and one delete, and then nothing more."""
     fake, over = FakeServer(), threading.Event()
 
     def serve(request: watch_pb2.WatchKeyValueRequest, context: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""One page of exit codes, which says what the command line does."""
+"""One page of exit codes, which agrees with the command line."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """A directory with two pairs, one of them damaged."""
+    """Return a directory with two pairs, one of them damaged."""
     stores = open_stores(tmp_path / "data")
     with stores.engine.write() as txn:
         txn.put(Space.DATA, *encode_version(kv_key("n", b"sound"), b"v", TS))

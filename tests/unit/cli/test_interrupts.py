@@ -1,4 +1,4 @@
-"""Ctrl-C is raised where it leaves no lock behind."""
+"""Ctrl-C is raised at a point at which no lock is left behind."""
 
 from __future__ import annotations
 

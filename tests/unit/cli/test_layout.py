@@ -1,4 +1,4 @@
-"""How a table fits where it is shown: columns that break no word, or one field a line."""
+"""How a table fits into its width: columns that break no word, or one field a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cortado.store.cli.render import Renderer
 
 
 class Terminal(io.StringIO):
-    """Standard output of so many columns."""
+    """Standard output of a given number of columns."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What docs/operations.md tells an operator to type exists, and its example of a configuration is one."""
+"""The commands in docs/operations.md exist, and its example of a configuration is one."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_every_suggestion_is_an_option_or_a_command_that_there_is() -> None:
         (["scan", "d.t", "--sort", "a"], "no such option --sort; did you mean --index?"),
         (["scan", "d.t", "--prefix", "a"], "no such option --prefix; did you mean --from?"),
         (["scan", "d.t", "--format", "json"], "no such option --format; did you mean --output?"),
-        # A slip of the fingers, and a word that nobody has.
+        # A slip of the fingers, and an unknown word.
         (["scan", "d.t", "--fliter", "x"], "no such option --fliter; did you mean --filter?"),
         (["scan", "d.t", "--zzzzzz", "x"], "no such option --zzzzzz"),
         (["select", "d.t"], "there is no command 'select'; did you mean scan?"),

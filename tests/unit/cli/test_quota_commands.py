@@ -1,4 +1,4 @@
-"""``cortado quota``: what is set is shown, and what is no limit is refused by the option's name."""
+"""``cortado quota``: a quota that is set is shown, and an invalid limit is refused by the option's name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_set_is_shown_until_it_is_removed(cortado: CommandLine) -> None:
     [told] = cortado.json("quota", "show", "database:shop")
     assert (told["bytes_per_second"], told["stored_bytes"]) == (20 << 20, 1 << 40)
     assert b"20.0 MiB" in cortado("quota", "list")
-    # All of it is set: what is not given is no limit from then on.
+    # All of it is set: limits that are left out are removed.
     cortado("quota", "set", "database:shop", "--calls-per-second", "5")
     [told] = cortado.json("quota", "show", "database:shop")
     assert (told["calls_per_second"], told["bytes_per_second"], told["stored_bytes"]) == (5, None, None)

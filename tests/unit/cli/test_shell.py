@@ -43,7 +43,7 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
-    """The clients that were made."""
+    """Return the clients that were made."""
     made: list[Client] = []
 
     class Counted(Client):
@@ -56,7 +56,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
 
 
 class Batch:
-    """Runs lines through standard input. ``out`` and ``err`` are what was written."""
+    """Runs lines through standard input. ``out`` and ``err`` are its output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch = monkeypatch
@@ -192,7 +192,7 @@ def test_a_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 class Typed:
-    """Gives what is typed, one after the other; an error is raised, and a function called for its line."""
+    """Gives the typed lines, one after the other; an error is raised, and a function called for its line."""
 
     def __init__(self, *typed: Any) -> None:
         self._typed = list(typed)
@@ -257,7 +257,7 @@ def test_behind_a_lost_connection_the_next_command_connects_again(
     assert editor.prompts == ["cortado> "] * 4, capsys.readouterr().err
 
 
-# --- what is shared ----------------------------------------------------------------------------------------------
+# --- shared behaviour --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The shell's prompt: what it remembers, and what it is like on a terminal."""
+"""The shell's prompt: its history, and its behaviour on a terminal."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ class Terminal:
         os.write(self._descriptor, keys.encode())
 
     def expect(self, text: str, timeout_s: float = 60.0) -> None:
-        """Returns once ``text`` is shown, and forgets what was shown up to there."""
+        """Return once ``text`` is shown, and forget the output up to there."""
         assert self._is_shown(text, timeout_s), f"{text!r} was not shown: {self.shown!r}"
         self.shown = self.shown.partition(text)[2]
 
     def interrupt(self, text: str) -> None:
-        """Types Ctrl-C until ``text`` is shown. Python hears of a signal while readline waits for a key, and not in
-        the moment before: then it would wait for the next key."""
+        """Type Ctrl-C until ``text`` is shown. Python hears of a signal while readline waits for a key, and not in the
+        moment before: then it would wait for the next key."""
         for _ in range(30):
             self.type("\x03")
             if self._is_shown(text, 2.0):
@@ -107,7 +107,7 @@ class Terminal:
 @contextmanager
 def at_terminal(*arguments: str, environment: dict[str, str]) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
     ours, theirs = pty.openpty()
-    # Of its own session, with the terminal to control it: only so Ctrl-C is a signal.
+    # The child has a session of its own, with the terminal to control it: only so Ctrl-C is a signal.
     code = (
         "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
         "from cortado.store.cli import main; main()"
@@ -165,7 +165,7 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
         terminal.type("clock now\n")
         terminal.expect("cortado> ")
         terminal.type("half of a")
-        # Ctrl-C discards what the terminal holds. Readline would wait for a key that it was told of.
+        # Ctrl-C discards the terminal's input. Readline would wait for a key that it was told of.
         terminal.expect("half of a")
         terminal.interrupt("cortado> ")
         terminal.type("\x10\x10\x10\n")  # Up, three times.

@@ -1,4 +1,4 @@
-"""The lines of ``cortado txn apply``: what each asks of a transaction, and what is refused by its member."""
+"""The lines of ``cortado txn apply``: the operation of each line, and refusals by its member."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _document(number: int, version: int) -> dict[str, Any]:
 
 
 def _runs(versions: list[int]) -> list[RowBatch]:
-    """Rows numbered in their order, each of the version that is given, as a scan sends them."""
+    """Return rows numbered in their order, each of the version that is given, as a scan sends them."""
     runs = []
     for version, numbered in groupby(enumerate(versions), key=lambda each: each[1]):
         schema = OF_VERSION[version]

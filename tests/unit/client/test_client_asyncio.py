@@ -1,4 +1,4 @@
-"""What is asyncio's own: cancellation, messages by steps of the loop, one loop, and nothing left behind."""
+"""The asyncio face's own behaviour: cancellation, messages by steps of the loop, one loop, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def server() -> Iterator[FakeServer]:
 
 
 def with_client(server: FakeServer, work: Callable[[AsyncClient], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-    """What ``work`` returns, with a client whose stream is open. No task may be left when the client is closed."""
+    """Return the result of ``work``, with a client whose stream is open. No task may be left when the client is
+    closed."""
 
     async def main() -> Any:
         async with AsyncClient(server.endpoint, timeout_s=5, **options) as client:
@@ -51,7 +52,7 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def hang(server: FakeServer, method: str) -> threading.Event:
-    """From now on ``method`` is answered when the event is set."""
+    """Answer ``method`` from now on when the returned event is set."""
     release, answer = threading.Event(), server.handlers[method]
     server.handlers[method] = lambda request, context: release.wait(10) and answer(request, context)
     return release
@@ -263,7 +264,7 @@ def test_a_call_that_runs_when_the_client_closes_is_cancelled_and_a_later_one_is
 
 
 def test_a_client_belongs_to_the_loop_of_its_first_use(server: FakeServer) -> None:
-    client = AsyncClient(server.endpoint)  # Where no loop runs.
+    client = AsyncClient(server.endpoint)  # No loop runs here.
 
     async def use() -> None:
         await client.kv("n").get(b"k")

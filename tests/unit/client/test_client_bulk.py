@@ -32,7 +32,7 @@ from support.fake_server import FakeServer, break_off, header, refuse
 
 
 class BulkTable:
-    """What a server remembers: the rows, and the chunks by request id. ``script`` may interfere before each answer."""
+    """The server's memory: the rows, and the chunks by request id. ``script`` may interfere before each answer."""
 
     def __init__(self) -> None:
         self.rows: list[bytes] = []
@@ -194,7 +194,7 @@ def test_an_overloaded_server_is_waited_for(stored: BulkTable, client: Client) -
 
 
 def test_a_first_chunk_without_an_answer_has_the_whole_timeout_also_of_a_client_that_has_not_called_before() -> None:
-    """What is sent to no one is given up after three seconds. This was sent."""
+    """A call that is sent to no server is given up after three seconds. This was sent."""
     now_s = 0.0
 
     def sleep(seconds: float) -> None:

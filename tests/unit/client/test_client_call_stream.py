@@ -1,4 +1,4 @@
-"""The coalescing stream at the client: what shares a message, what is refused, and how every call ends."""
+"""The coalescing stream at the client: which calls share a message, which are refused, and how every call ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METHOD = "cortado.v1.KeyValue/Get"
 
 
 class Broken(grpc.RpcError):
-    """What gRPC raises when a stream breaks."""
+    """gRPC's error for a broken stream."""
 
     def __init__(self, code: grpc.StatusCode, details: str = "Socket closed") -> None:
         self._code, self._details = code, details
@@ -60,7 +60,7 @@ class Wire:
         return self
 
     def send(self) -> calls_pb2.CallBatch:
-        """The next message of the client's."""
+        """Return the next message of the client's."""
         return calls_pb2.CallBatch.FromString(next(self._messages))
 
     def reply(self, *replies: calls_pb2.CallReply) -> None:
@@ -237,7 +237,7 @@ def client(server: FakeServer) -> Iterator[Client]:
 
 
 def in_threads(count: int, work: Any) -> list[Any]:
-    """What ``work(number)`` returned or raised, in each of so many threads at once."""
+    """Return the results or errors of ``work(number)``, in each of ``count`` threads at once."""
     outcomes: list[Any] = [None] * count
 
     def run(number: int) -> None:

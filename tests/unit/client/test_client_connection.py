@@ -42,13 +42,13 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture(params=FACES)
 def face(request: pytest.FixtureRequest) -> str:
-    """What holds for threads holds for tasks."""
+    """Return the face: the same holds for threads and for tasks."""
     return str(request.param)
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "merged"])
 def client(server: FakeServer, face: str, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client whose calls are gRPC calls, and one whose calls are merged. What holds for one holds for the other."""
+    """Yield a client with gRPC calls, and one with merged calls. Both behave alike."""
     with open_client(face, server.endpoint, timeout_s=5, coalesce=request.param) as opened:
         opened.clock()  # A server that was never reached is asked by a call of its own.
         server.requests.clear()
@@ -279,7 +279,7 @@ def test_another_cluster_behind_the_address_empties_the_caches(server: FakeServe
 
 
 def pages(count: int) -> Any:
-    """A scan of ``count`` pairs, one a reply, that breaks off after every second reply."""
+    """Return a scan of ``count`` pairs, one a reply, that breaks off after every second reply."""
 
     def scan(request: kv_pb2.KvScanRequest, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
         start = int(request.page_token or b"0")
@@ -332,7 +332,7 @@ def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Clien
 
     wire = run_core(client, wire_of_leader())
     multicallable, held = wire.multicallable, []
-    # Somebody else may hold the call: it must not be the garbage collector that ends it.
+    # Other code may hold the call: it must not be the garbage collector that ends it.
 
     def keeping(method: Any) -> Any:
         def call(request: Any, **more: Any) -> Any:
@@ -349,7 +349,8 @@ def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Clien
 
 
 def begun_in_time(client: Client, key: bytes) -> tuple[Iterator[Any], float]:
-    """A scan whose first item came in time, and its timeout: so short as the load of this machine allows."""
+    """Return a scan with a first item that came in time, and its timeout: so short as the load of this machine
+    allows."""
     for timeout_s in (0.1, 0.4, 1.6, 6.4, 25.6):
         found = iter(client.with_timeout(timeout_s).kv("n").scan())
         with suppress(DeadlineExceeded):
@@ -408,7 +409,7 @@ def test_a_scan_of_nothing_asks_for_nothing(server: FakeServer, client: Client) 
 
 
 class VirtualTime:
-    """Time that goes on only while somebody waits."""
+    """Time that passes only while a task waits."""
 
     def __init__(self) -> None:
         self.now_s = 100.0

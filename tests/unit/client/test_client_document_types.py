@@ -1,4 +1,4 @@
-"""Documents as dataclasses and TypedDicts: what fits a schema, what is said of what does not, and both ways."""
+"""Documents as dataclasses and TypedDicts: values that fit a schema, the errors for others, and both directions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AirportDict(TypedDict):
 
 
 def both_ways(cls: type[Any], its: Schema, instance: Any) -> Any:
-    """The instance, written and read again."""
+    """Return the instance, written and read again."""
     documents = DocumentType(cls, its)
     body = encode_document(its, documents.to_document(instance))
     return documents.from_document(decode_document(its, body))

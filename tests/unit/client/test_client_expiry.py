@@ -1,4 +1,4 @@
-"""When what is written expires: what is sent of it."""
+"""The expiry of writes: the fields that are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two faces offer the same, name by name and parameter by parameter, and say what it is."""
+"""The two faces offer the same, name by name and parameter by parameter, with the same words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS = [
 
 
 def offered(face: type) -> dict[str, Any]:
-    """Public names and what stands behind them."""
+    """Return the public names and their objects."""
     return {
         name: member
         for name, member in inspect.getmembers(face)
@@ -34,14 +34,14 @@ def offered(face: type) -> dict[str, Any]:
 
 
 def of_threads(annotation: str) -> str:
-    """What an annotation of the core is in the synchronous face."""
+    """Return the synchronous face's annotation for one of the core."""
     plain = re.sub(r"\bAsync(?=[A-Z])", "", annotation)
     plain = re.sub(r"\bAwaitable\[(\w+)\]", r"\1", plain)
     return plain.replace("Rows[", "Iterable[")
 
 
 def shape(function: Any) -> list[tuple[str, Any, Any, str]]:
-    """Names, kinds, defaults and annotations of parameters."""
+    """Return names, kinds, defaults and annotations of parameters."""
     return [
         (each.name, each.kind, each.default, of_threads(str(each.annotation)))
         for each in inspect.signature(function).parameters.values()

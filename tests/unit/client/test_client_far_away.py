@@ -1,4 +1,4 @@
-"""A server at the other end of the world: what it says takes its time to come."""
+"""A server at the other end of the world: its answers take their time to come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAR_S = 0.9
 
 @contextmanager
 def far_away(address: str) -> Iterator[str]:
-    """The address of a relay to ``address``, where the server's first word is late on each connection."""
+    """Yield the address of a relay to ``address``. The server's first word is late on each connection."""
     host, _, port = address.rpartition(":")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         over = threading.Event()

@@ -1,4 +1,4 @@
-"""Tables as Arrow tables and data frames, through both faces, against a node: types, bounds, times, what is missing."""
+"""Tables as Arrow tables and data frames, through both faces, against a node: types, bounds, times, missing values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def client(served: Served, request: pytest.FixtureRequest) -> Iterator[Client]:
 
 
 def documents(table: Any) -> list[dict[str, Any]]:
-    """The rows of an Arrow table; a map is a list of pairs there."""
+    """Return the rows of an Arrow table; a map is a list of pairs there."""
     return [{**row, "counts": dict(row["counts"])} for row in table.to_pylist()]
 
 

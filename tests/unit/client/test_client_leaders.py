@@ -1,4 +1,4 @@
-"""How the leader is found and followed, over several servers in this process that say what a test wants them to."""
+"""How the leader is found and followed, over several scripted servers in this process."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.slow
 
 
 class FakeCluster:
-    """Three servers: the one at ``leader`` answers, the others name it in ``term``, or nobody where it is None.
+    """Three servers: the one at ``leader`` answers; the others name it in ``term``, or no leader if it is None.
 
-    ``named`` is whom the others believe to lead, where that is not the truth.
+    ``named`` is the leader that the others believe in, if that is not the true one.
     """
 
     def __init__(self, stack: ExitStack) -> None:
@@ -115,7 +115,7 @@ def client(cluster: FakeCluster, request: pytest.FixtureRequest) -> Iterator[Cli
 
 
 def hang(server: FakeServer, release: threading.Event) -> None:
-    """From now on the server says nothing, as one that is stopped, whatever it is asked."""
+    """Make the server answer no request from now on, as a stopped one."""
     for name in list(server.handlers):
         if name != "Calls.Exchange":
             server.handlers[name] = lambda request, context: release.wait(10) and break_off(context)
@@ -135,7 +135,7 @@ def test_calls_find_the_leader_by_what_a_follower_says(cluster: FakeCluster, cli
     assert found.value == b"v"
     assert len(puts(cluster.servers[0])) == 1
     kv.put(b"k", b"w")
-    # Once it is known, nobody else is asked.
+    # Once the leader is known, no other server is asked.
     assert len(puts(cluster.servers[0])) == (2 if leader == 0 else 1)
     assert len(set(puts(cluster.servers[leader]))) == 2
 
@@ -376,7 +376,7 @@ def test_two_nodes_that_name_each_other_are_not_asked_without_a_pause(cluster: F
         server.handlers["KeyValue.Get"] = lambda request, context, error=error: refuse(context, error)
         server.handlers["Cluster.Members"] = lambda request, context: break_off(context)
     cluster.servers[2].handlers["Cluster.Members"] = lambda request, context: break_off(context)
-    # Late is the last attempt, where the machine is slow.
+    # Late is the last attempt, if the machine is slow.
     with pytest.raises((NotLeader, DeadlineExceeded)):
         client.with_timeout(1).kv("n").get(b"k")
     assert len(one.calls("KeyValue.Get")) + len(two.calls("KeyValue.Get")) < 60

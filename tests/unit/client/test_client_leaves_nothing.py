@@ -1,4 +1,4 @@
-"""What a client leaves behind when it is closed, or when it never was; and what a forked process may do."""
+"""The remains of a client that is closed, or never was; and the rights of a forked process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def own_threads() -> list[str]:
 
 
 def sockets_to(endpoint: str) -> int:
-    """Connections of this process to the port of ``endpoint``."""
+    """Return the number of this process's connections to the port of ``endpoint``."""
     mine = set()
     for each in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
@@ -102,7 +102,8 @@ def test_a_view_keeps_the_connection_that_it_shares(server: FakeServer) -> None:
 
 
 def in_fork(work: Callable[[], Any]) -> Any:
-    """What ``work`` gave in a forked process, or the error's type and text; a child that hangs is killed and fails."""
+    """Return the result of ``work`` in a forked process, or the error's type and text; a child that hangs is killed and
+    fails."""
     context = multiprocessing.get_context("fork")
     reading, writing = context.Pipe(duplex=False)
 

@@ -1,4 +1,4 @@
-"""A change of members whose answer was lost is never told as refused: it is looked for, or else it is unknown."""
+"""A change of members that lost its answer is never told as refused: it is looked for, or else it is unknown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Members:
         ]
 
     def address(self, node_id: str) -> str:
-        """Whoever is asked: there is one server."""
+        """Return the same address for every node: there is one server."""
         return self.server.endpoint if node_id != "n5" else "127.0.0.1:5"
 
     def _changes(self, change: Callable[[Any], None]) -> Callable[[Any, grpc.ServicerContext], Any]:

@@ -1,4 +1,4 @@
-"""What notebooks show: escaped, bounded, waited for shortly, and without a read of a transaction."""
+"""Objects as notebooks show them: escaped, bounded, waited for shortly, and without a read of a transaction."""
 
 from __future__ import annotations
 

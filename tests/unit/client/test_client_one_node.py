@@ -1,4 +1,4 @@
-"""What a node says of itself is asked of the node that is meant, wherever the client's other calls go."""
+"""A question about one node goes to that node, wherever the client's other calls go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT_S = 10.0
 
 
 class Nodes:
-    """Two nodes, the second of which leads."""
+    """Two nodes; the second one leads."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.follower, self.leader = FakeServer(), FakeServer()

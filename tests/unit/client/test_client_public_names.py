@@ -1,4 +1,4 @@
-"""What an application types and sees: names from ``cortado`` itself, and what a client is when it is printed."""
+"""The names that an application types and sees: names from ``cortado`` itself, and a client's printed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says of a cluster serves the command line, applications and Spark, by one reader."""
+"""One reader of the environment serves the command line, applications and Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def asked() -> list[dict[str, Any]]:
-    """The metadata of each call."""
+    """Return the metadata of each call."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""What each way of failing leads to, as a pure function of the failure and the time."""
+"""The result of each failure, as a pure function of the failure and the time."""
 
 from __future__ import annotations
 
@@ -195,9 +195,9 @@ def test_where_another_node_may_come_to_lead_waits_stay_short() -> None:
     waits = [call.delay_after(broken(), 0.0, has_others=True) for _ in range(10)]
     assert max(waits) == SEARCH_BACKOFF_MAX_S
     assert call.delay_after(answered(Unavailable(retry_delay_ms=1_000)), 0.0, has_others=True) == SEARCH_BACKOFF_MAX_S
-    # An overloaded leader is the leader still: nobody else helps.
+    # An overloaded leader is the leader still: no other node helps.
     assert call.delay_after(answered(ResourceExhausted(retry_delay_ms=700)), 0.0, has_others=True) == BACKOFF_MAX_S
-    # What a large transaction holds it holds everywhere.
+    # A lock of a large transaction holds at every node.
     assert call.delay_after(answered(KeyLocked(retry_delay_ms=200)), 0.0, has_others=True) == BACKOFF_MAX_S
 
 
@@ -210,7 +210,7 @@ def test_the_last_error_names_every_node_and_why_it_failed() -> None:
     one, two = str(raised.value).split("; ")
     assert one == "a:1: cannot reach it: failed to connect to all addresses"
     assert two == "b:2: cannot reach it: Socket closed"
-    # Threads whose stream broke together hold the same error: it stays as it was.
+    # Threads that lost the same stream hold the same error: it stays as it was.
     assert raised.value is not shared.error
     assert str(shared.error) == "Socket closed"
 
@@ -251,7 +251,7 @@ def test_who_was_often_refused_for_a_quota_waits_no_longer_than_who_was_not() ->
     for chance, slept_s in ((0.0, 0.02), (1.0, 0.51)):
         call = Attempts(b"", 0.0, 1_000.0, random=lambda chance=chance: chance)
         assert [call.delay_after(answered(used_up), 1.0 * n) for n in range(9)] == [pytest.approx(slept_s)] * 9
-    # Of one call a second a quota holds no more than that: who comes later than told loses some of it.
+    # A quota of one call a second holds no more than one: a caller that comes later than told loses some of it.
     alone = QuotaExceeded("used up", 900, "calls_per_second", 1, "database:shop")
     assert Attempts(b"", 0.0, 10.0, random=lambda: 1.0).delay_after(answered(alone), 0.0) == 0.9
     # Nor does it wait its own time away.

@@ -1,4 +1,4 @@
-"""Where calls go, as a function of what nodes said."""
+"""The route of calls, as a function of the nodes' answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declarations as other libraries have them: their fingerprints, and what fastavro adds to its own."""
+"""Declarations as other libraries have them: their fingerprints, and fastavro's additions to its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams in pages: items in order, and whatever ends them, what lies below is closed at once, by nobody else."""
+"""Streams in pages: items in order; at any end, the layers below are closed at once, by the stream itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cortado.store.client.streams import any_of, items, opened
 
 
 class Pages:
-    """Three pages; ``is_closed`` tells whether they were closed. Held by the test, so that nobody collects them."""
+    """Three pages; ``is_closed`` tells whether they were closed. Held by the test, so that no collector closes them."""
 
     def __init__(self, problem: Exception | None = None) -> None:
         self.is_closed = False
@@ -50,7 +50,7 @@ def test_items_come_in_order_and_pages_are_closed_where_they_are_left(count: int
         return late.generator
 
     async def main() -> None:
-        # Looked at here, since a loop that ends closes what was left open.
+        # Checked here, since a loop that ends closes open generators.
         assert await taken(items(over_asyncio.generator), count) == expected
         assert over_asyncio.is_closed
         assert await taken(items(opened(open_late)), count) == expected

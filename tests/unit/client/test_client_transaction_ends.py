@@ -1,4 +1,4 @@
-"""How a transaction ends: at its commit, where the answer of that is lost, and where a function runs until it does."""
+"""How a transaction ends: at its commit, after a lost answer, and when a function runs until it commits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.commits import COMMITTED, CONFLICT, answering, run_adds
 from support.faces import FACES, open_client, run_core
 from support.fake_server import FakeServer, Handler, header
 
-# Nobody answers the first attempt, so the refusal of the second one decides nothing.
+# No server answers the first attempt, so the refusal of the second one decides nothing.
 LOST = (ConnectionError, ConditionFailed("k", "absent", "present"))
 
 
@@ -107,7 +107,7 @@ def test_the_outcome_is_unknown_only_where_nobody_can_be_asked_for_it_either(
 
 
 def test_settling_takes_its_time_from_that_of_the_commit(server: FakeServer) -> None:
-    """Answers are lost until the time of the commit is over. What is left of it is for settling."""
+    """Answers are lost until the time of the commit is over. The rest of it is for settling."""
     now_s = 0.0
 
     def sleep(seconds: float) -> None:
@@ -142,7 +142,7 @@ def test_a_refused_commit_is_the_end_of_a_transaction(
 
 
 def test_a_commit_that_is_cancelled_is_the_end_of_a_transaction(server: FakeServer) -> None:
-    """What became of it nobody says, as of any write that is cancelled."""
+    """Its outcome is unknown, as of any write that is cancelled."""
     asked, answer = threading.Event(), threading.Event()
 
     def slow(request: Any, context: Any) -> transactions_pb2.CommitResponse:

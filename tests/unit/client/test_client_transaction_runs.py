@@ -29,7 +29,7 @@ def server() -> Iterator[FakeServer]:
 
 
 class VirtualTime:
-    """Passes only where somebody sleeps."""
+    """Time that passes only while a task sleeps."""
 
     def __init__(self) -> None:
         self.now_s = 0.0

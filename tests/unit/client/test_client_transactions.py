@@ -1,4 +1,4 @@
-"""What a transaction sends, when, and what it refuses: against a server whose answers are written here."""
+"""The messages of a transaction, their times, and its refusals: against a server with answers that are written here."""
 
 from __future__ import annotations
 

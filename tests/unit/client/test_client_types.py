@@ -1,4 +1,4 @@
-"""What a type checker tells whoever uses the client."""
+"""The errors that a type checker shows to users of the client."""
 
 from __future__ import annotations
 

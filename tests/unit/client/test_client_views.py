@@ -76,7 +76,7 @@ def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Clien
 
 
 def asked_at(server: FakeServer) -> list[common_pb2.ReadAt]:
-    """When each request that can say so wants to read."""
+    """Return the requested read time of each request that has one."""
     return [request.at for _, request in server.requests if "at" in request.DESCRIPTOR.fields_by_name]
 
 

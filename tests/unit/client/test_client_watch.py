@@ -1,4 +1,4 @@
-"""Watches of the client against a server whose streams break wherever they like."""
+"""Watches of the client against a server with streams that break anywhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def at(number: int) -> Timestamp:
 def reply(
     changes: list[tuple[int, bytes, bytes | None]], resolved: int | None = None, **more: Any
 ) -> watch_pb2.WatchKeyValueResponse:
-    """A packed reply of changes (timestamp, key, value)."""
+    """Return a packed reply of changes (timestamp, key, value)."""
     packed = watch_pb2.KvPackedChanges(
         versions=b"".join(bytes(at(number)) for number, _, _ in changes),
         deletes=[place for place, (_, _, value) in enumerate(changes) if value is None],
@@ -47,7 +47,7 @@ def reply(
 
 
 def history(chosen: random.Random, commits: int) -> list[tuple[int, bytes, bytes | None]]:
-    """Commits of one to four keys each, in order."""
+    """Draw commits of one to four keys each, in order."""
     return [
         (number, key, None if chosen.random() < 0.2 else b"%d" % number)
         for number in range(1, commits + 1)
@@ -72,7 +72,7 @@ class BreakingServer:
         while batch := list(islice(left, self.random.randint(1, 5))):
             if self.random.random() < 0.3:
                 break_off(context)
-            # A mark where the batch ends with a commit, most often.
+            # Most often, a mark if the batch ends with a commit.
             ends = batch[-1] == [each for each in self.history if each[0] == batch[-1][0]][-1]
             yield reply(batch, batch[-1][0] if ends and self.random.random() < 0.7 else None)
         yield reply([], last)
@@ -235,7 +235,7 @@ def test_a_slow_consumer_is_told_how_far_he_is_behind() -> None:
 
 
 def test_a_watch_from_the_beginning_is_behind_since_it_began() -> None:
-    """And not since 1970, which is where the beginning of time stands."""
+    """And not since 1970, the beginning of time."""
     server = FakeServer()
     replies = [reply([], 0, header=header(1_763_643_600_000)), reply([], 0, header=header(1_763_643_600_070))]
     server.handlers["Watch.KeyValue"] = lambda request, context: iter(replies)

@@ -43,7 +43,7 @@ TIMEOUT_S = 10.0
 
 
 class Ended(grpc.RpcError):
-    """What gRPC raises."""
+    """The error that gRPC raises."""
 
     def __init__(self, code: grpc.StatusCode, details: str, error: CortadoError | None = None) -> None:
         self._code, self._details, self._error = code, details, error
@@ -72,8 +72,8 @@ SILENT = Failure(Unavailable("n1 is silent, and another node leads"), answered=F
 NOT_SENT_IN_TIME = Failure(Unavailable("the request could not be sent in time"), answered=False, sent=False)
 BROKEN_STREAM_BEFORE = Failure(Unavailable("the stream of calls ends"), answered=False, sent=False)
 
-# What became of an attempt -> how a read ends, how a write ends, and how a write ends of which another attempt is open:
-# one that a server answered with "unknown" (it is in a log, or nowhere), and one that nobody answered.
+# The outcome of an attempt -> how a read ends, how a write ends, and how a write ends that has another open attempt:
+# one that a server answered with "unknown" (it is in a log, or nowhere), or one without an answer.
 ENDS: dict[str, tuple[Failure, type[CortadoError], type[CortadoError], type[CortadoError]]] = {
     # A server decided.
     "conflict": (said(ConditionFailed("k", "absent", "present")), ConditionFailed, ConditionFailed, ConditionFailed),
@@ -149,7 +149,7 @@ OPEN_ON_ITS_WAY = ended("UNAVAILABLE", "Socket closed")
 
 
 def end_of(last: Failure, *earlier: Failure, request_id: bytes) -> CortadoError:
-    """How a call ends whose attempts failed so, the last one as its time runs out."""
+    """Return the end of a call with these failed attempts, the last one as its time runs out."""
     attempts = Attempts(request_id, 0.0, TIMEOUT_S, random=lambda: 1.0)
     for failure in earlier:
         attempts.delay_after(failure, 0.0, "n1:1")

@@ -1,4 +1,4 @@
-"""What gRPC says of calls that no Cortado server ended: told in our words, whatever it says."""
+"""gRPC's errors for calls that no Cortado server ended: told in our words, not in gRPC's."""
 
 from __future__ import annotations
 

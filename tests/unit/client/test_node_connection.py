@@ -19,7 +19,8 @@ from cortado.store.client.statistics import NodeStatistics
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """An address that refuses connections, and is nobody else's meanwhile: bound, and not listened on."""
+    """Yield an address that refuses connections, and that no other process takes meanwhile: bound, and not listened
+    on."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"

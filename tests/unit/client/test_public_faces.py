@@ -1,4 +1,4 @@
-"""The traceback of a refused call ends in the application's line, on both faces, whatever was called."""
+"""The traceback of a refused call ends in the application's line, on both faces, for every call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def server() -> Iterator[FakeServer]:
 
 
 def functions(error: BaseException) -> list[str]:
-    """The names of the functions in a traceback, outermost first."""
+    """Return the names of the functions in a traceback, outermost first."""
     return [entry.name for entry in traceback.extract_tb(error.__traceback__)]
 
 

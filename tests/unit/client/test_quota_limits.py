@@ -1,4 +1,4 @@
-"""What is no limit of a quota is refused before anything is sent, in the words that a node would have."""
+"""An invalid limit of a quota is refused before any message is sent, in the words of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scrub names each key that replicas do not have in common, and whose it is; its pace is bounded."""
+"""A scrub names each key on which replicas differ, and the key's owner; its pace is bounded."""
 
 from __future__ import annotations
 

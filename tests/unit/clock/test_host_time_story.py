@@ -1,4 +1,4 @@
-"""A host's wall clock is set, stands still and comes back; what its time does meanwhile."""
+"""A host's wall clock is set, stands still and comes back; the node's time meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Host:
         return self.time.now_ms() - NOW_MS
 
     def peers_are_right(self) -> None:
-        """Two of three clocks are those of peers, and right."""
+        """Set the clocks of the peers, two of three, right."""
         right_ms = NOW_MS - 5_000.0
         self.time.peers_say(Majority(right_ms, right_ms))
 
@@ -94,7 +94,7 @@ def test_small_steps_one_after_the_other_are_a_jump() -> None:
 
 
 def test_a_jump_that_peers_confirm_is_followed_at_once() -> None:
-    """A host that slept, where its monotonic clock did not count it, comes back by itself."""
+    """If a host slept and its monotonic clock did not count that, it comes back by itself."""
     host = Host()
     host.wall_ms += 3_600_000
     host.time.follow_wall()

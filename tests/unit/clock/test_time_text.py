@@ -1,4 +1,4 @@
-"""What people may type as a time, and the bytes and text of a timestamp."""
+"""Times as people may type them, and the bytes and text of a timestamp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading many bodies at once: what is refused, that nothing else suffers, and that nothing takes for ever."""
+"""Reading many bodies at once: refusals, that nothing else suffers, and that nothing takes for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing columns: what does not fit is refused with its path and row. And columns as parts of keys."""
+"""Writing columns: a value that does not fit is refused with its path and row. And columns as parts of keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def document(type_: Any) -> Schema:
 
 
 def written(schema: Schema, array: pa.Array) -> list[dict[str, Any]]:
-    """The documents that an Arrow array is written as."""
+    """Return the documents that an Arrow array is written as."""
     batch = pa.RecordBatch.from_arrays([array], ["f"])
     bodies, lengths = encode_rows(schema, from_record_batch(batch, schema), len(array))
     ends = np.cumsum(lengths).tolist()

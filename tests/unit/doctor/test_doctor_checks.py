@@ -1,4 +1,4 @@
-"""Verdicts follow from facts: each thing that can be wrong is said, with what to do, and nothing else is."""
+"""Verdicts follow from facts: each possible fault is said, with its remedy, and nothing else is."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def bad(facts: dict[str, Any]) -> list[Check]:
 
 
 def changed(path: str, value: Any) -> Change:
-    """Sets what ``path`` leads to, its steps separated by ``>``."""
+    """Return a change that sets the value at ``path``, its steps separated by ``>``."""
 
     def change(facts: dict[str, Any]) -> None:
         *steps, last = [int(step) if step.isdigit() else step for step in path.split(">")]

@@ -1,4 +1,4 @@
-"""A directory that anybody made leads a diagnosis nowhere: no token leaves this machine, and no file is shown."""
+"""A directory of unknown origin leads a diagnosis nowhere: no token leaves this machine, and no file is shown."""
 
 from __future__ import annotations
 

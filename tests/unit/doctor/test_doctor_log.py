@@ -21,7 +21,7 @@ def stores(tmp_path: Path) -> Stores:
 
 
 def no_sleep(_seconds: float) -> None:
-    """Nobody writes."""
+    """Wait for nothing: no process writes."""
 
 
 def flip(file: Path, place: int) -> None:

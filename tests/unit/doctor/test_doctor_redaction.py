@@ -1,4 +1,4 @@
-"""Nothing that might be a key, a value, a document or a credential is left of a log; what helps is."""
+"""Nothing that might be a key, a value, a document or a credential is left of a log; the helpful parts are left."""
 
 from __future__ import annotations
 

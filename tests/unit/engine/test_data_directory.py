@@ -1,4 +1,4 @@
-"""A data directory is created whole, belongs to one process, and is refused where it is not what it should be."""
+"""A data directory is created whole, belongs to one process, and is refused if it is not as it should be."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TESTS = Path(__file__).parents[2]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A data directory with one value in it, closed."""
+    """Return a data directory with one value in it, closed."""
     engine = open_lmdb(tmp_path / "data")
     with engine.write() as txn:
         txn.put_many(Space.DATA, [(b"k%04d" % number, b"v" * 100) for number in range(1_000)])

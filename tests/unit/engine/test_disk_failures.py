@@ -1,4 +1,4 @@
-"""Which failures are the disk's: the process ends with code 74 for them, whoever met them first."""
+"""Which failures are the disk's: the process ends with code 74 for them, whichever thread met them first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cortado.store.engine.failures import StorageFailed, is_of_the_disk, read_fa
 
 
 def raised(error: lmdb.Error) -> CortadoError:
-    """What a reader is told, as the engine raises it."""
+    """Return the error of a reader, as the engine raises it."""
     try:
         raise read_failure(error) from error
     except CortadoError as told:

@@ -1,4 +1,4 @@
-"""What every engine does: pages, seeks, and transactions that are whole or not at all."""
+"""The common behaviour of every engine: pages, seeks, and transactions that are whole or not at all."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_where_a_write_was_refused_a_smaller_one_is_too(small_disk: Path) -> Non
 
 
 def fill_up(disk: Path) -> None:
-    """To the last byte, by somebody else."""
+    """Fill the disk to the last byte, from another process."""
     with (disk / "others").open("wb", buffering=0) as others, suppress(OSError):
         while True:
             others.write(b"b" * 4096)
@@ -139,7 +139,7 @@ def test_what_was_admitted_has_room_whoever_fills_the_disk_in_between(small_disk
 
 
 def run_under_strace(path: Path, trace: Path, *, writes: int, inject: str = "") -> list[str]:
-    """What the writer printed. ``inject`` is a fault, in strace's words."""
+    """Return the lines that the writer printed. ``inject`` is a fault, in strace's words."""
     need(shutil.which("strace") is not None, "strace")
     faults = ["-e", f"inject={inject}"] if inject else []
     command = ["strace", "-f", "-o", str(trace), "-e", "trace=fdatasync,pwrite64", *faults]

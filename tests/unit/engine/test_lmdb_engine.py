@@ -1,4 +1,4 @@
-"""What is LMDB's alone: threads, room in the map, and what is said when there is none."""
+"""LMDB's own behaviour: threads, room in the map, and the errors without room."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_full_map_refuses_the_write_whole_and_goes_on_reading(tmp_path: Path) 
         assert txn.get(Space.META, b"applied") == b"%d" % (written - 1)
     with engine.write() as txn:
         txn.delete_range(Space.DATA, b"000000", b"000010")
-    # LMDB keeps the last two states whole, so what one commit frees is used from the one after the next.
+    # LMDB keeps the last two states whole, so space that one commit frees is used from the one after the next.
     put(engine, b"between", b"")
     for again in range(8):
         put(engine, b"again%d" % again, b"v" * 100_000)
@@ -158,7 +158,7 @@ def test_writes_are_admitted_only_above_the_reserve(tmp_path: Path) -> None:
     assert engine.room().is_tight
     use = engine.use()
     assert engine.reserve_bytes - 200_000 <= use.limit_bytes - use.used_bytes <= engine.reserve_bytes + 300_000
-    # What makes room is let in down to the last part of the reserve.
+    # Writes that make room are let in down to the last part of the reserve.
     engine.admit(100_000, frees=True)
     engine.admit(engine.reserve_bytes // 4, frees=True)
     with pytest.raises(ResourceExhausted):

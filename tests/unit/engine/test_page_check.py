@@ -1,4 +1,5 @@
-"""The walk through the data file finds what LMDB would crash on, names it, and takes every file that LMDB writes."""
+"""The walk through the data file finds damage that LMDB would crash on, names it, and takes every file that LMDB
+writes."""
 
 from __future__ import annotations
 
@@ -42,11 +43,11 @@ class File:
         struct.pack_into(form, self.data, page * PAGE + offset, value)
 
     def item(self, page: int, number: int) -> int:
-        """Where the item starts in its page."""
+        """Return the item's offset in its page."""
         return self.half(page, 16 + 2 * number)
 
     def pages(self, flags: int) -> Iterator[int]:
-        """Pages in use of that kind: those of the newest state, which the files here are alone."""
+        """Yield pages in use of that kind: those of the newest state, which the files here are alone."""
         return (page for page in range(2, len(self.data) // PAGE) if self.half(page, 10) == flags)
 
     def leaf_with(self, key: bytes) -> int:
@@ -77,7 +78,7 @@ def file(tmp_path: Path) -> File:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> File:
-    """Of a single transaction, so that every page is in use."""
+    """Return a file of a single transaction, so that every page is in use."""
     tmp_path = tmp_path / "fresh"
     environment = lmdb.open(str(tmp_path), max_dbs=4, map_size=1 << 28, sync=False, metasync=False)
     with environment.begin(write=True) as txn:

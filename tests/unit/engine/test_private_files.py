@@ -1,4 +1,4 @@
-"""What a node stores is for the user who runs it alone, whatever his umask and whatever was there before."""
+"""A node's files are for the user that runs it alone, with any umask and over any earlier files."""
 
 from __future__ import annotations
 

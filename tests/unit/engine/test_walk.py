@@ -43,7 +43,8 @@ def test_items_are_deleted_by_their_places(engine: Engine, places: list[int]) ->
 @pytest.mark.parametrize("found", [b"k051", b"k049", b"k050"])
 @pytest.mark.parametrize("turned", [b"a051", b"z051"])
 def test_an_item_whose_key_has_turned_is_met_where_it_stands(tmp_path: Path, found: bytes, turned: bytes) -> None:
-    """It is out of its order, so a search for it, or for what is beside it, may go wrong. (A start would refuse it.)"""
+    """The item is out of its order, so a search for it, or for its neighbours, may go wrong. (A start would refuse
+    it.)"""
     engine = open_lmdb(tmp_path)
     fill(engine)
     turn(tmp_path / "engine" / "data.mdb", b"k051vk051", turned + b"vk051")

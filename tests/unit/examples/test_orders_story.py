@@ -16,7 +16,7 @@ from support.needs import need_java
 
 
 def sums(hours: int) -> Sums:
-    """By hand, order by order."""
+    """Return the sums by hand, order by order."""
     found = Sums()
     for number in range(hours):
         for order in orders_of(number):

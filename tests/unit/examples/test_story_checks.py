@@ -17,7 +17,7 @@ WEATHER = next(table for table in TABLES if table.name == "weather")
 
 @pytest.fixture(scope="module")
 def expected() -> pd.DataFrame:
-    """What pandas says: it reads 336,776 flights for it."""
+    """Return pandas' answer: it reads 336,776 flights for it."""
     return checking.expected_delays()
 
 

@@ -28,10 +28,10 @@ class _Nodes:
         return before, Leadership("n2", self.term), 0.9
 
     def start_all(self) -> None:
-        """Nothing to start."""
+        """Do nothing: there is nothing to start."""
 
     def wait_for_all(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
 
 def _failovers(nodes: _Nodes) -> tuple[Failovers, StringIO]:

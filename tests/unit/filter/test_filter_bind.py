@@ -138,7 +138,7 @@ ZEROS: dict[str, Any] = {
 
 
 def answer_for(text: str, schema: Schema, fields: dict[str, Any]) -> bool | None:
-    """What a filter says of one document: true where it passes, false where its negation does, else unknown."""
+    """Return a filter's answer about one document: true if it passes, false if its negation does, else unknown."""
     body = io.BytesIO()
     fastavro.schemaless_writer(body, AVRO, ZEROS | fields)
     answers = []

@@ -1,4 +1,4 @@
-"""Parsing: what a filter's text means, and where a wrong one is wrong."""
+"""Parsing: the meaning of a filter's text, and the places of errors."""
 
 from __future__ import annotations
 

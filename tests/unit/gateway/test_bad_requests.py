@@ -1,4 +1,4 @@
-"""What is wrong with a call is refused by a problem that names the place, and has no effect."""
+"""An error in a call is refused by a problem that names the place, and has no effect."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_a_batch_cannot_promise_is_refused_and_nothing_of_it_is_done(served
     put = {"put": {"table": "items", "document": {"id": "bad"}}}
     body = {"operations": [put, {"check": {"table": "items", "key": ["bad"], "if_absent": True}}]}
     refused = served.request("POST", "/v1/db/shop:batch", json=body, headers={name: "*"})
-    # A batch can be named, and then says what is wrong with it.
+    # A batch can be named, and then its problem is.
     assert refused.status_code == (412 if name == "Idempotency-Key" else 400), refused.text
     assert name == "Idempotency-Key" or refused.json()["field"] == name
     assert served.request("GET", ITEM).status_code == 404
@@ -241,7 +241,7 @@ def test_a_large_body_is_read_beside_the_loop(served: Gateway, monkeypatch: pyte
 def test_what_is_over_the_bounds_is_refused_with_a_delay() -> None:
     with gateway(GatewayLimits(bodies_bytes_max=100, calls_max=1)) as served:
         head = {"Content-Type": "application/octet-stream"}
-        for _ in range(3):  # What is refused gives back what it took.
+        for _ in range(3):  # A refused call gives its room back.
             refused = served.request("PUT", "/v1/kv/ns/a", content=b"x" * 101, headers=head)
             assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
             assert (refused.json()["reason"], refused.json()["resource"]) == ("RESOURCE_EXHAUSTED", "bytes of bodies")

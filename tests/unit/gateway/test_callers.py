@@ -1,4 +1,4 @@
-"""Whoever calls the gateway calls the cluster: with its own token, and never with what the gateway has."""
+"""A caller of the gateway calls the cluster: with its own token, and never with the gateway's rights."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def world() -> Iterator[World]:
             headers[name] = _bearer(issued.token.text)
         root = made.run(client.auth.enable("root")).token
         assert root is not None
-        # The gateway itself may do everything, and whoever calls it nothing by that.
+        # The gateway itself may do everything; its callers get no right by that.
         own = AsyncClient(client.endpoint, token=root.text)
         assert made.run(own.kv("carts").get(b"a")) is not None
         yield World(Gateway(made.loop, own, Application(own, GatewayLimits())), {**headers, "root": _bearer(root.text)})
@@ -104,7 +104,7 @@ def test_a_denial_is_the_same_for_what_is_not_there(world: World) -> None:
 
 
 def test_a_password_is_a_token(world: World) -> None:
-    """Whatever the name before it says."""
+    """The user name before it does not count."""
     token = world.headers["shopper"]["Authorization"].removeprefix("Bearer ")
     expected = {f"x:{token}": 200, token: 401, f"x:{token[:-1]}": 401, "x:": 401, "": 401}
     for text, status in expected.items():
@@ -147,7 +147,7 @@ def test_the_body_of_a_caller_who_is_not_known_is_not_asked_for(
 
 
 def test_the_idempotency_keys_of_two_principals_are_two(world: World) -> None:
-    """Neither needs a right on a namespace of keys, and none is told what the other one was."""
+    """Neither needs a right on a namespace of keys, and neither hears of the other's call."""
     put = {"Content-Type": "application/octet-stream", "Idempotency-Key": "same"}
     world.gateway.run(world.gateway.client.auth.grant("shopper", "writer", "namespace:carts"))
     first, other = (

@@ -1,4 +1,4 @@
-"""The console's acts: each does what it says once, and for nobody who was led there."""
+"""The console's acts: each takes effect once, and never for a visitor that another site led there."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_quota_is_set_and_taken_away(console: Gateway) -> None:
     assert get(console, path_of("remove-quota", target="database:acts")).status_code == 404
 
 
-# --- by whom, and from where ----------------------------------------------------------------------------------------
+# --- callers and origins --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(ACTS))
@@ -281,7 +281,7 @@ def test_other_gateways_keys_are_others(console: Gateway) -> None:
         assert send(console, path_of("create-database"), {"form": form, "database": "no"}).status_code == 403
 
 
-# --- what is typed, sent twice, or changed meanwhile ---------------------------------------------------------------
+# --- forms: typed values, sent twice, changed meanwhile ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("typed", ["", "acts.type", "ACTS.TYPED", "acts.typed2", "acts"])
@@ -343,7 +343,7 @@ def test_a_form_for_what_has_become_another_thing_is_refused(console: Gateway) -
     assert answer.status_code == 409
     assert "somebody has changed it meanwhile" in text_of(answer)
     assert is_there(console, table)
-    # The page that answers has a form for what is there now.
+    # The answering page has a form for the present state.
     found = re.search(r'name="form" value="([^"]+)"', answer.text)
     assert found is not None
     assert "was dropped" in text_of(send(console, path, {**given, "form": found[1]}))
@@ -457,7 +457,7 @@ def test_no_more_namespaces_and_tables_are_asked_for_than_are_shown() -> None:
     asked = []
 
     class Client:
-        """Of a cluster that ends each page early."""
+        """The client of a cluster that ends each page early."""
 
         async def open_call(self, _: Any, request: Any) -> Any:
             asked.append((request.page_size, request.page_token))

@@ -1,4 +1,4 @@
-"""The console's acts with roles: with its visitor's own rights, and by forms that are nobody else's."""
+"""The console's acts with roles: with its visitor's own rights, and by forms that belong to the visitor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ITEM: Final = {"type": "record", "name": "Item", "fields": [{"name": "id", "type
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[tuple[Gateway, dict[str, Any]]]:
-    """A gateway before a node with roles, and headers by who sends them."""
+    """Yield a gateway before a node with roles, and headers by their sender."""
     with served_node(MemoryEngine()) as node, gateway_before(node.endpoint) as made:
 
         async def prepare() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_links_to_acts_are_for_those_who_may(guarded: tuple[Gateway, dict[str, A
     seen = {name: get(made, "/ui/roles", **headers).text for name, headers in who.items()}
     assert {name for name, page in seen.items() if "/ui/acts/grant" in page} == {"root"}
     assert all(f"You are <strong>{name}</strong>" in page for name, page in seen.items())
-    # What is denied stands beside what is not.
+    # Denied parts stand beside allowed ones.
     assert "Principals cannot be shown" in seen["reader"]
 
 
@@ -73,7 +73,7 @@ def test_who_has_a_role_on_one_database_sees_its_schemas(guarded: tuple[Gateway,
     made, who = guarded
     listed = get(made, "/ui/schemas", **who["owner"])
     assert (listed.status_code, "shop.items" in listed.text) == (200, True)
-    # Of a subject that is not there yet the level is that of all.
+    # The level of a subject that is not there yet is that of all.
     begun = get(made, "/ui/schemas?subject=shop.new", **who["owner"])
     assert (begun.status_code, "BACKWARD_TRANSITIVE" in begun.text) == (200, True)
     assert "shop.items" not in get(made, "/ui/schemas", **who["nobody"]).text
@@ -146,7 +146,7 @@ def test_a_form_that_two_gateways_get_at_the_same_instant_is_done_once(
     told, other_told = sorted(answers, key=lambda each: each.status_code)
     assert told.status_code == 200
     if name == "rotate-token":
-        # Whoever drew the token that holds has it; the other one has none.
+        # The visitor that drew the valid token has it; the other one has none.
         assert (other_told.status_code, "form: was sent before" in text_of(other_told)) == (409, True)
         assert [each.text.count("ctd_") > 0 for each in (told, other_told)] == [True, False]
     else:

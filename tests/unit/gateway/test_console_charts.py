@@ -1,4 +1,4 @@
-"""What the gateway remembers of its cluster, and the lines that are drawn of it."""
+"""The gateway's memory of its cluster, and the lines that are drawn of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOCK = ("cortado.v1.Cluster/Clock", "OK")
 
 
 class World:
-    """A cluster of which each node says what ``said`` has of it."""
+    """A cluster with each node's answers in ``said``."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *nodes: str) -> None:
         self.now_s = 1_000.0

@@ -1,4 +1,4 @@
-"""What came of a form is told whoever sends it again, for as long as it is valid."""
+"""The outcome of a form is told again on each repeat, for as long as the form is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console makes of values before a page has them: text that a reader sees whole, and what needs attention."""
+"""Values as the console prepares them for a page: text that a reader sees whole, and values that need attention."""
 
 from __future__ import annotations
 

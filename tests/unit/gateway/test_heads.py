@@ -1,4 +1,4 @@
-"""A head of a request has one form, and what two readers may read in two ways has none."""
+"""A head of a request has one form; bytes that two readers may read in two ways have none."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Cluster:
             return type(error)
 
     async def settled(self) -> None:
-        """Until each look-up has its answer."""
+        """Wait until each look-up has its answer."""
         await asyncio.gather(*self.callers._asking.values(), return_exceptions=True)
 
     def add(self, number: int, name: str) -> str:

@@ -20,7 +20,7 @@ DAY = "2013-01-{:02}T00:00:00Z"
 
 @pytest.fixture(scope="module")
 def listed(served: Gateway) -> Gateway:
-    """Three devices with ten events each, and 250 pairs."""
+    """Return a gateway before three devices with ten events each, and 250 pairs."""
 
     async def fill() -> None:
         events = served.client.table("shop.events")
@@ -40,7 +40,7 @@ def listed(served: Gateway) -> Gateway:
 
 
 def elements(served: Gateway, path: str, **parameters: Any) -> list[Any]:
-    """All pages, one after the other."""
+    """Return the elements of all pages, one after the other."""
     found: list[Any] = []
     page: str | None = ""
     while page is not None:

@@ -1,4 +1,4 @@
-"""What a gateway says of itself: each call under its route, what was refused by its cause, and whether it can serve."""
+"""A gateway's own metrics: each call under its route, refusals by their cause, and whether it can serve."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 def scraped(page: bytes) -> dict[tuple[str, Labels], float]:
-    """Samples by name and labels."""
+    """Return samples by name and labels."""
     return {
         (sample.name.removeprefix("cortado_gateway_"), tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(page.decode())
@@ -47,7 +47,7 @@ def labels(route: str, method: str, **more: str) -> Labels:
 
 @pytest.fixture
 def own(served: Gateway) -> Gateway:
-    """An application of the test's own before the same node: nothing is counted yet."""
+    """Return an application of the test's own before the same node: nothing is counted yet."""
     return Gateway(served.loop, served.client, Application(served.client, GatewayLimits(streams_max=1)))
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what is served; each answer of the other tests is held against it, too."""
+"""The OpenAPI document describes the served API; each answer of the other tests is held against it, too."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cortado import errors
 from cortado.errors import CortadoError
 from cortado.store.gateway.problems import Refused, problem_response, status_of
 
-# What a caller cannot mend by asking otherwise; with what is below Broken.
+# Errors that a caller cannot mend by asking otherwise; with the subclasses of Broken.
 SERVERS = {
     "CortadoError",
     "DidNotHappen",
@@ -33,7 +33,7 @@ def kinds(root: type[CortadoError]) -> list[type[CortadoError]]:
 
 
 def made(kind: type[CortadoError]) -> CortadoError:
-    """One with a value in each field."""
+    """Return an error with a value in each field."""
     values: dict[str, Any] = {"str": "text", "int": 7, "list[dict[str, Any]]": [{"path": "a"}]}
     return kind(**{field.name: values[str(field.type)] for field in dataclasses.fields(kind)})
 

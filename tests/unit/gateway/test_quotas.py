@@ -23,7 +23,7 @@ def served() -> Iterator[Gateway]:
 
 
 def _refused(served: Gateway, method: str, path: str, **more: object) -> object:
-    """What is told, once the quota holds."""
+    """Return the problem that is told once the quota holds."""
     until_s = time.monotonic() + 60
     while time.monotonic() < until_s:
         response = served.request(method, path, **more)

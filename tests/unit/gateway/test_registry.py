@@ -1,4 +1,4 @@
-"""The registry's API, call by call: what Kafka's tools send, and the answer that they wait for."""
+"""The registry's API, call by call: requests of Kafka's tools, and the answers that they wait for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(served: Gateway) -> Iterator[Ask]:
 
 @pytest.fixture
 def subject() -> str:
-    """A name that no other test has."""
+    """Return a name that no other test has."""
     return f"orders-{next(_NUMBERS)}-value"
 
 

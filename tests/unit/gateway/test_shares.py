@@ -31,7 +31,7 @@ def shown(header: str) -> Iterator[None]:
 
 
 def held(stack: ExitStack, begin: Begin, header: str) -> int:
-    """How many fit in."""
+    """Return how many requests fit in."""
     with shown(header):
         for count in range(MOST + 1):
             try:

@@ -1,5 +1,5 @@
-"""What a stream holds while its reader takes nothing, and what is left of it once he has hung up: nothing, also before
-the collector comes."""
+"""The memory of a stream while its reader takes nothing, and its remains once the reader has hung up: nothing, also
+before the collector comes."""
 
 from __future__ import annotations
 

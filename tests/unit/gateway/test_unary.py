@@ -1,4 +1,4 @@
-"""Each unary call of the API is served as JSON, with errors that say what was wrong."""
+"""Each unary call of the API is served as JSON, with errors that name the problem."""
 
 from __future__ import annotations
 

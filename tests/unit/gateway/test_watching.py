@@ -14,7 +14,7 @@ BYTES = {"Content-Type": "application/octet-stream"}
 
 
 def events(served: Gateway, path: str, **options: Any) -> list[tuple[str, str, Any]]:
-    """Event, id and data of a watch that ends."""
+    """Return event, id and data of a watch that ends."""
     answered = served.request("GET", path, **options)
     assert answered.status_code == 200, answered.text
     assert answered.headers["Content-Type"].startswith("text/event-stream")

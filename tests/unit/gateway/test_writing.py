@@ -1,4 +1,4 @@
-"""What one step of the loop writes goes out as one, in order, and nothing of it is lost."""
+"""All writes of one step of the loop go out as one, in order, and none is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FakeTransport:
 
 
 def written(*steps: tuple[str | bytes, ...]) -> list[object]:
-    """What the transport is told to do, when in each step of the loop so much is done."""
+    """Return the calls of the transport after these writes, one tuple for each step of the loop."""
 
     async def run() -> list[object]:
         transport = FakeTransport()

@@ -45,7 +45,7 @@ def test_a_client_is_told_our_settings_first() -> None:
     assert said(made) == ["SETTINGS ack"]
 
 
-# --- RFC 9113 §3.4, §4 and §6: what ends the connection --------------------------------------------------------
+# --- RFC 9113 §3.4, §4 and §6: faults that end the connection --------------------------------------------------
 
 ENDS = {
     # §3.4
@@ -286,7 +286,7 @@ def test_a_stream_alone_is_reset_for(sent: bytes, code: str) -> None:
     assert len(made._streams) == 1
 
 
-# --- what is taken ------------------------------------------------------------------------------------------------
+# --- accepted input -----------------------------------------------------------------------------------------------
 
 TAKEN = {
     "a request of one frame": (headers(), ["opened 1 /s/M last"]),

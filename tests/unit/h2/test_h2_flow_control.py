@@ -20,7 +20,7 @@ FIRST = 65_535
 
 
 def widened(*streams: int, increment: int = 1 << 20) -> Connection:
-    """A connection of requests, on whose windows so much more may be sent."""
+    """Return a connection of requests, with windows widened by ``increment``."""
     made = connection()
     events(made, b"".join(headers(each) for each in streams) + frames.window_update(0, increment))
     return made
@@ -83,7 +83,7 @@ def test_a_stream_that_waits_for_the_connection_may_lose_its_own_window(begun: b
 
 
 def bodies(of: Connection) -> dict[int, bytes]:
-    """What is to be written, by stream."""
+    """Return the output by stream."""
     reader = FrameReader(1 << 24)
     reader.feed(of.taken())
     found: dict[int, bytes] = defaultdict(bytes)

@@ -1,4 +1,4 @@
-"""Whatever bytes come, a connection says what is wrong by its protocol, and holds a bounded amount of them."""
+"""For any bytes, a connection names the fault by its protocol, and holds a bounded amount of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a stream's states: each pair is listed or refused, and only those of what this side does are missing."""
+"""The table of a stream's states: each pair is listed or refused; only those of this side's own actions are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_each_pair_is_listed_or_refused(state: State, event: Event) -> None:
         with pytest.raises((ConnectionFault, StreamFault)):
             next_state(state, event)
     else:
-        # What this side does not do, and END, which never comes without what it stands in.
+        # This side never does these; and END never comes without the frame that carries it.
         assert pair not in FAULTS
 
 

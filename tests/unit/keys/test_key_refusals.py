@@ -1,4 +1,4 @@
-"""What cannot be in a key is refused with its path, the value and the limit; nothing is coerced or cut."""
+"""A value that cannot be in a key is refused with its path, the value and the limit; nothing is coerced or cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client encodes and dumps keys where numpy is not installed."""
+"""The client encodes and dumps keys without numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key-value API's writes: what they change, and what they refuse without changing anything."""
+"""The key-value API's writes: their changes, and refusals that change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a local cluster: what is written is read, what is damaged is named, and one supervisor has them."""
+"""The files of a local cluster: written files are read, damaged ones are named, and one supervisor has them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_unknown_node_is_refused_with_those_there_are() -> None:
         PLAN.node("n3")
 
 
-# --- files of a directory that anybody made ----------------------------------------------------------------------
+# --- files of a directory of unknown origin ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["cluster.json", "run.json"])

@@ -1,4 +1,4 @@
-"""Logs of a local cluster: cut where they grow long, merged by time, followed over a rotation."""
+"""Logs of a local cluster: cut when they grow long, merged by time, followed over a rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crash at every step of a history: what was acknowledged is there; the append under way, whole or not at all."""
+"""A crash at every step of a history: acknowledged records are there; the append under way, whole or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def steps_of(history: Sequence[Append]) -> list[str]:
 
 
 def with_half_created(disk: LogDisk, next_step: str) -> Iterator[LogDisk]:
-    """``disk``, and what a crash within the creation that is next may leave."""
+    """Yield ``disk``, and the remains of a crash within the next creation."""
     kind, name = next_step.split()
     for size in (0, 512, SMALL) if kind == "create" else ():
         half = disk.killed()
@@ -45,13 +45,13 @@ def with_half_created(disk: LogDisk, next_step: str) -> Iterator[LogDisk]:
 
 
 def check(image: LogDisk, history: Sequence[Append], acknowledged: int) -> None:
-    """What can be read is right, stays, and can be added to."""
+    """Check that the readable records are right, stay, and can be added to."""
     states = states_of(history)
     log_files, found = opened(image)
     assert found in states[acknowledged : acknowledged + 2]
-    # What nothing needs is gone, whatever the crash left of it.
+    # Unneeded files are gone, in whatever state the crash left them.
     assert len(image.files) == log_files.use().segments
-    # What was read is durable now, though the process that wrote it was killed before it synced.
+    # Records that were read are durable now, though the process that wrote them was killed before it synced.
     assert opened(image.after_power_loss())[1] == found
     count = states.index(found, acknowledged)
     twin = Twin()
@@ -135,8 +135,8 @@ def test_a_failure_at_every_step_is_final_and_loses_nothing() -> None:
 
 
 def crashing_when_full(number: int, count: int, written: int) -> None:
-    """The disk is full for ``count`` steps from ``number`` on, and refused writes are done in part; a crash then, or
-    room again."""
+    """Fill the disk for ``count`` steps from ``number`` on; refused writes are done in part. Then crash, or make room
+    again."""
     disk, refused, states = LogDisk(), 0, states_of(SCRIPT)
     disk.part_bytes = written
     disk.strike = full_from(number, count)
@@ -168,7 +168,7 @@ def test_a_full_disk_at_every_step_refuses_and_goes_on(count: int, written: int)
 
 
 def test_a_crash_in_an_append_after_a_refused_one_finds_no_remains_of_that() -> None:
-    """What the refused write left may reach the disk, in any sector, until zeros in its place are synced."""
+    """The remains of the refused write may reach the disk, in any sector, until zeros in their place are synced."""
     first, refused, retried = [hard_state(1, 0)], [entry(1, 1, b"r" * 2_000)], [entry(1, 1, b"s" * 1_400)]
     for part_bytes in (512, 1_024, 2_048):
         for number in range(3, 9):

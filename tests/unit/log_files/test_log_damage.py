@@ -1,4 +1,4 @@
-"""What a disk does wrong is told as DataLoss, with file and byte: never other data, and never less of it in silence."""
+"""A disk's errors are told as DataLoss, with file and byte: never other data, and never less of it in silence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written(history: Sequence[Append] = THREE_SEGMENTS, disk: LogDisk | None = N
 
 
 def is_refused(disk: LogDisk) -> bool:
-    """Whether opening it raises DataLoss, naming a file and what to do, and changes nothing."""
+    """Return whether opening it raises DataLoss, naming a file and the remedy, and changes nothing."""
     before = disk.killed()
     try:
         opened(disk)
@@ -116,7 +116,7 @@ def test_a_write_that_the_disk_dropped_is_found_unless_it_was_the_last() -> None
         if is_refused(image):
             found += 1
             continue
-        # Of a segment that is gone by now; or the last frame, which nobody can miss but the layer above.
+        # The damage is in a segment that is gone by now; or in the last frame, which only the layer above can miss.
         assert opened(image)[1] == states[-1 if number != writes[-1] else -2], disk.steps[number]
     assert found > 5
 
@@ -131,7 +131,7 @@ def test_a_write_that_the_disk_dropped_is_found_unless_it_was_the_last() -> None
     ],
 )
 def test_a_sector_that_reads_as_zeros_is_found_unless_nothing_stands_behind_it(history: Sequence[Append]) -> None:
-    """Of the last frame it can't be: that is what a crash leaves."""
+    """In the last frame it can't be found: a crash leaves the same."""
     disk = written(history)
     newest = max(disk.files)
     last_offset = max(found.offset for found in walk(disk) if found.segment == int(newest))
@@ -175,7 +175,7 @@ def test_a_head_that_changed_is_damage_also_where_other_sectors_are_missing() ->
 @pytest.mark.parametrize("size", [400, 600, 1_000, 1_500])
 @pytest.mark.parametrize("following", [10, 500, 1_000])
 def test_a_dropped_write_of_whole_sectors_is_found_by_what_follows_it(size: int, following: int) -> None:
-    """Where it should stand are zeros, as of a frame whose beginning a crash left out. But the next one is there."""
+    """Zeros stand in its place, as of a frame whose beginning a crash left out. But the next one is there."""
     for before in range(0, 480, 32):
         history = [[hard_state(1, 0, bytes(before))], [entry(1, 1, b"d" * size)], [entry(1, 2, b"f" * following)]]
         disk = written(history, LogDisk(drop=lambda number: number == 5))
@@ -204,7 +204,7 @@ def test_a_write_that_strays_is_found_wherever_it_goes() -> None:
                 continue
             image = disk.killed()
             if not is_refused(image):
-                # It went where it belonged, or where all was written over later, or in a segment that is gone.
+                # The write went to its own place, or was all written over later, or is in a segment that is gone.
                 assert opened(image)[1] == states_of(THREE_SEGMENTS)[-1], (number, disk.steps[number], target)
 
 
@@ -240,7 +240,7 @@ def test_a_segment_that_lost_all_it_held_is_not_taken_for_one_that_was_never_fin
 
 
 def test_entries_that_no_segment_holds_are_missed() -> None:
-    """Though what is there fits together: the first frame says that there were more."""
+    """The rest fits together, though: the first frame says that there were more."""
     state = [hard_state(1, 3), truncate(1, 9)]
     for further, problem in (([], "entries 4 to 8 of group 1"), ([truncate(1, 7)], "entries 4 to 6 of group 1")):
         disk = LogDisk()
@@ -256,7 +256,7 @@ def test_entries_that_no_segment_holds_are_missed() -> None:
 
 
 def at_the_first_append_to_a_new_segment() -> LogDisk:
-    """A crash before it: the segment before is sealed, and the new one has its first frame alone."""
+    """Return the disk after a crash there: the segment before is sealed, and the new one has its first frame alone."""
     steps = written().steps
     number = steps.index(f"write {segment_name(2)}", steps.index(f"write {segment_name(2)}") + 1)
     disk = LogDisk(strike=crash_at(number))

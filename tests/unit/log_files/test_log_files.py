@@ -1,4 +1,5 @@
-"""What one process sees: groups come back, segments come and go, refusals leave no trace, failures are final."""
+"""The files as one process sees them: groups come back, segments come and go, refusals leave no trace, failures are
+final."""
 
 from __future__ import annotations
 
@@ -149,7 +150,7 @@ def test_where_there_is_no_room_for_a_usual_segment_a_small_one_is_made() -> Non
     disk.strike = full_from(len(disk.steps), 1)
     log_files.append([entry(1, 2, bytes(200_000))])
     assert disk.size(segment_name(2)) < 220_000
-    # What frees space finds room too.
+    # Writes that free space find room too.
     disk.strike = full_from(len(disk.steps), 1)
     log_files.append([hard_state(1, 2, bytes(10_000))])
     assert len(disk.files) == 1

@@ -18,7 +18,7 @@ PIECE_BYTES = 700
 
 
 def two_groups(count: int = 12) -> tuple[LogDisk, LogFiles, list[LogRecord]]:
-    """Entries of two groups, one after the other; a third one was heard of once, and is idle."""
+    """Return entries of two groups, one after the other; a third one was heard of once, and is idle."""
     disk = LogDisk()
     log_files, _ = opened(disk)
     appends = [[hard_state(1, 0), hard_state(2, 7), hard_state(9, 30, b"idle")]]
@@ -51,12 +51,12 @@ def test_pieces_of_any_size_hold_every_record_of_every_group_once_and_in_order(s
         disk.size(segment_name(number)) if number < log_files.use().newest_segment else log_files.durable_end[1]
         for number in segment_numbers(disk)
     ) - sum(disk.size(segment_name(number)) - end for number, end in sealed_ends(disk, log_files))
-    # A frame of some 1,100 bytes is read whole, whatever was asked for.
+    # A frame of some 1,100 bytes is read whole, for any size that is asked for.
     assert max(piece.bytes for piece in found) <= max(size_bytes, 1_300)
 
 
 def sealed_ends(disk: LogDisk, log_files: LogFiles) -> list[tuple[int, int]]:
-    """Where what was written of each older segment ends, in frames of 32 bytes."""
+    """Return the end of the written part of each older segment, in frames of 32 bytes."""
     numbers = segment_numbers(disk)[:-1]
     contents = [bytes(disk.files[segment_name(number)]).rstrip(b"\0") for number in numbers]
     return [(number, -(-len(content) // 32) * 32) for number, content in zip(numbers, contents, strict=True)]

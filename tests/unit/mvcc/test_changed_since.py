@@ -1,4 +1,4 @@
-"""What changed since a time, in keys and in ranges: the store of versions beside a dictionary of lists.
+"""Changes since a time, in keys and in ranges: the store of versions beside a dictionary of lists.
 
 The rules are numbered as in docs/adr/0034-transactions.md.
 """

@@ -1,4 +1,4 @@
-"""Versions that expire: who sees them until when, and what goes with them when they are collected."""
+"""Versions that expire: which reads see them until when, and which records go with them when they are collected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put(engine: Engine, ts: Timestamp, payload: bytes | None, expires_ms: int = 
 
 
 def reads(engine: Engine, ts: Timestamp) -> list[bytes | None]:
-    """What each way to read says of the key."""
+    """Return each kind of read's answer for the key."""
     store = VersionStore(engine)
     found = [
         store.get(KEY, ts),

@@ -1,4 +1,4 @@
-"""What the scan kernel asks of the machine, beside the same in Python."""
+"""The scan kernel's demands on the machine, beside the same in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scan kernel refuses of pages, one thing at a time: a copy of a data file that is whole but for it."""
+"""The pages that the scan kernel refuses, one fault at a time: a copy of a data file that is whole but for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = 4_096
 
 @pytest.fixture
 def copied(tmp_path: Path) -> tuple[NDArray[np.uint8], Tree, int]:
-    """The file's bytes, its tree of versions there, and the last commit's number."""
+    """Return the file's bytes, its tree of versions there, and the last commit's number."""
     row_kernel()
     engine = open_lmdb(tmp_path / "data", map_bytes=64 << 20)
     history = History(engine, Random(4))

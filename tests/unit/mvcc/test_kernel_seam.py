@@ -1,4 +1,4 @@
-"""Which path reads slices, and why: what a server does at its start, and what stands in the kernel's way."""
+"""Which path reads slices, and why: a server's actions at its start, and the obstacles to the kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.kernels import row_kernel
 
 @pytest.fixture
 def no_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Nothing is compiled yet, and what is goes there."""
+    """Return an empty folder: nothing is compiled yet; new files go there."""
     row_kernel()
     monkeypatch.setattr(seam, "_parents", lambda: [tmp_path / "there"])
     return tmp_path / "there"
@@ -52,7 +52,7 @@ def test_a_compiler_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_kernel_that_cannot_be_loaded_is_a_reason_not_a_crash(no_folders: Path) -> None:
-    """Without compiling, what is to be compiled cannot run either."""
+    """Without compiling, a kernel that is not compiled yet cannot run either."""
     no_folders.mkdir()
     text = "import sys; from pathlib import Path; from cortado.store.mvcc.kernel.seam import *; load(Path(sys.argv[1]))"
     done = subprocess.run(

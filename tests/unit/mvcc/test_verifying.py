@@ -1,4 +1,4 @@
-"""A pass over what is stored meets every changed item, and says where its true key must be."""
+"""A pass over the stored items meets every changed item, and says where its true key must be."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAYLOAD = b"v" * 300
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LmdbEngine]:
-    """Three versions of each key."""
+    """Yield an engine with three versions of each key."""
     opened = open_lmdb(tmp_path_factory.mktemp("verifying") / "data")
     for ts in TIMES:
         with opened.write() as txn:
@@ -42,7 +42,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LmdbEngine]:
 
 
 def everything(engine: LmdbEngine | MemoryEngine, items_max: int) -> tuple[list[Damage], int]:
-    """What a whole pass finds, and how many items it read."""
+    """Return the findings of a whole pass, and how many items it read."""
     under_way, found, items = VerifyingPass(engine), list[Damage](), 0
     for _ in range(10_000):
         piece = under_way.step(items_max, 1 << 20)
@@ -110,7 +110,7 @@ def test_what_was_found_is_never_missed_by_a_read_again(engine: LmdbEngine) -> N
 
 
 def is_lost_or_right(store: VersionStore, key: LogicalKey) -> bool:
-    """By each way to read it."""
+    """Return whether each way to read the key gives the right version, or DataLoss."""
     for read in (lambda: store.get(key, LATER), lambda: store.get_many([key], LATER)[0]):
         try:
             version = read()

@@ -1,4 +1,4 @@
-"""What reading and writing versions promises beyond the right answer: damage is named, slices are bounded."""
+"""The promises of reading and writing versions beyond the right answer: damage is named, slices are bounded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def at(wall_ms: int) -> Timestamp:
 
 
 def put(engine: Engine, store: VersionStore, ts: Timestamp, **payloads: bytes | None) -> None:
-    """Keyword ``k5=b"x"`` puts key 5, ``k5=None`` deletes it."""
+    """Put key 5 for the keyword ``k5=b"x"``; delete it for ``k5=None``."""
     mutations = Mutations([key(int(name[1:])) for name in payloads], list(payloads.values()))
     with engine.write() as txn:
         store.apply(txn, mutations, ts)
@@ -68,7 +68,7 @@ def test_rows_of_many_versions_are_scanned_at_any_time_and_mostly_passed_by(engi
         assert chunk.keys == [key(row) for row in range(rows)]
         assert chunk.payloads == [b"%d" % number] * rows
         assert chunk.resume is None
-    # A slice of rows with so many versions comes as far as one of rows with a single one.
+    # A slice of rows with this number of versions comes as far as one of rows with a single one.
     for max_rows in (2, 10, 40, rows):
         assert len(store.scan_chunk(START, END, at(versions), max_rows=max_rows).payloads) == max_rows
 
@@ -219,7 +219,7 @@ def test_a_scan_that_does_not_need_a_damaged_version_goes_on_and_tells_of_it(
 
 @pytest.mark.parametrize("flip", ["cut", "longer", "empty", "key"])
 def test_a_damaged_version_that_is_not_visible_may_be_another_one(engine: Engine, flip: str) -> None:
-    """A flipped bit in a timestamp may be what makes a version invisible: its key's checksum is wrong then."""
+    """A flipped bit in a timestamp may make a version invisible: its key's checksum is wrong then."""
     store = VersionStore(engine)
     fill(engine, store, 3)
     put(engine, store, at(5), k1=b"later")
@@ -426,7 +426,7 @@ def test_where_something_is_suspect_each_key_is_searched_for(engine: Engine) -> 
 
 
 class _RepairedMeanwhile:
-    """An engine beside whose every read a repair ends: what was missing is there, and its range is trusted again."""
+    """An engine with a repair that ends beside each read: the missing version is there, its range trusted again."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -100,7 +100,7 @@ def test_who_stops_waiting_keeps_no_other_out() -> None:
         large.cancel()
         with pytest.raises(asyncio.CancelledError):
             await large
-        # Nobody has left, and who stood behind is let in all the same.
+        # No caller has left, and the waiting caller is let in all the same.
         await asyncio.wait_for(behind, 5)
         gate.enter(20)
         await asyncio.wait_for(gate.wait(10), 5)

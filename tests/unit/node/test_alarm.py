@@ -1,4 +1,4 @@
-"""The loop's one timer: it rings when it is due, once, and not for what was due before."""
+"""The loop's one timer: it rings when it is due, once, and not for an earlier setting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.node_world import World
 
 
 def rings(*settings: tuple[float, float]) -> list[float]:
-    """When an alarm rang, of which was said at each time (first) when it is due (second). In milliseconds."""
+    """Return when an alarm rang that was set at each time (first) to be due at the second. In milliseconds."""
     world = World()
     rang: list[float] = []
     alarm = Alarm(world.loop, lambda: world.now_ms, lambda: rang.append(round(world.now_ms, 1)))

@@ -1,4 +1,5 @@
-"""What is committed is applied with more of it, a tenth of a second later, and at once for whoever needs it."""
+"""Committed entries are applied with later ones, a tenth of a second later, and at once for a caller that needs
+them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from support.nodes import put, read
 
 
 async def follower_that_waits(world: World) -> tuple[Host, Host]:
-    """A leader, and a follower that knows of something committed, and has just begun to wait with it."""
+    """Return a leader, and a follower that knows of a committed entry, and has just begun to wait with it."""
     n1, n2, _ = await world.grow("n1", "n2", "n3")
     await n1.meta.write(put("k", b"v"))
     await world.settled()

@@ -1,5 +1,5 @@
 """A group grows, shrinks or hands over, and one of its two nodes dies in the middle of each of its writes to its two
-stores, one after the other: whatever was answered is there afterwards, and the group goes on."""
+stores, one after the other: every answered write is there afterwards, and the group goes on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITES_MAX = 60
 
 class Story:
     """One life of two nodes, in which that of ``victim`` ends with its write number ``at``, be it of the log files or
-    of the data: before it is durable, or (``is_durable``) after, and before anybody hears of it."""
+    of the data. It ends before the write is durable, or (``is_durable``) after, and before any caller hears of it."""
 
     def __init__(self, victim: str, at: int, *, is_durable: bool, shrinks: bool) -> None:
         self.world = World()
@@ -77,7 +77,7 @@ class Story:
         await self._write("last")
 
     async def tell(self) -> bool:
-        """False where nobody died: the victim has no write of that number."""
+        """Run the story. Returns False if no node died: the victim has no write of that number."""
         world = self.world
         living = asyncio.ensure_future(self._live())
         await world.until(lambda: living.done() or self.has_crashed, "it ends one way or the other")

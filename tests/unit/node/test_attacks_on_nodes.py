@@ -1,4 +1,4 @@
-"""Executions that were constructed to break what nodes promise their callers: each must fail to."""
+"""Executions that were constructed to break the promises of nodes to their callers: each must fail to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.nodes import NodeDisk, increment, make_node, put, read, run, runnin
 
 
 def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
-    """Alone, what was waiting for the other voter is committed at once, and applied a sync later."""
+    """Alone, entries that waited for the other voter are committed at once, and applied a sync later."""
     world = World()
 
     async def scenario() -> None:
@@ -44,7 +44,7 @@ def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
 
 
 def test_a_damaged_replica_of_an_idle_group_is_rebuilt() -> None:
-    """Nobody has anything newer than what it has applied itself."""
+    """No member has newer state than it has applied itself."""
     world = World()
 
     async def scenario() -> None:
@@ -82,7 +82,7 @@ def test_an_address_that_is_anothers_keeps_nobody_from_leading() -> None:
 
 
 def test_a_node_that_starts_without_room_answers_reads() -> None:
-    """Alone, and it cannot even store that it leads: what was answered is all there is."""
+    """Alone, and it cannot even store that it leads: the answered writes are all there is."""
 
     async def scenario() -> None:
         disk = NodeDisk()
@@ -102,7 +102,7 @@ def test_a_node_that_starts_without_room_answers_reads() -> None:
 
 
 def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has_applied_its_log() -> None:
-    """What it held and had not applied counts as committed from then on: a retry of it must find it."""
+    """Entries that it held and had not applied count as committed from then on: a retry of it must find it."""
     world = World()
 
     async def scenario() -> None:
@@ -121,7 +121,7 @@ def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has
         log = stored_log(log_files.take_groups(), 1, owner=place.member.storage_id)
         writes, _ = force_single_writes(1, log, place.member)
         log_files.append(writes)
-        # The first thing that it finds is a full disk, and it has not applied yet what it takes for committed.
+        # The first thing that it finds is a full disk, before it has applied the entries that it takes for committed.
         place.holds_data = True
         full = [ResourceExhausted("full", 100, "disk", 1) for _ in range(3)]
         starting = asyncio.ensure_future(place.start(*full))

@@ -1,4 +1,4 @@
-"""One budget for what is in flight: calls are refused, chunks wait in line, and neither keeps the other out."""
+"""One budget for the requests in flight: calls are refused, chunks wait in line, and neither keeps the other out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def small_budget() -> Budget:
-    """Of 128 MiB for calls and chunks, of which each keeps 32."""
+    """Return a budget of 128 MiB for calls and chunks; each keeps 32."""
     limits = NodeLimits()
     return Budget(NodeLimits(in_flight_bytes_max=limits.in_flight_bytes_min))
 

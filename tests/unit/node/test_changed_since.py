@@ -1,4 +1,4 @@
-"""What has changed since a time, of many keys and ranges at once: from what is stored, of late, and in flight."""
+"""Changes since a time, of many keys and ranges at once: stored ones, recent ones, and those in flight."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_ranges_cover_what_lies_in_any_of_them(ranges: list[Range], key: Logical
 
 
 def written(store: DictStore, recent: RecentChanges | None, writes: Sequence[Sequence[LogicalKey]]) -> list[Layer]:
-    """Each write applied, and among what was applied of late; or, without ``recent``, in flight."""
+    """Apply each write, and add it to the recent changes; or, without ``recent``, in flight."""
     layers = []
     for keys in writes:
         ts, mutations = store.tick(), Mutations(sorted(keys), [b"v"] * len(keys))

@@ -47,7 +47,7 @@ def delete(name: str) -> Evaluate:
 
 
 def stored(node: Host, name: str) -> list[bytes]:
-    """The stored versions of a key, the newest first."""
+    """Return the stored versions of a key, the newest first."""
     start = bytes(key(name))
     with node.engine.read() as txn:
         return txn.page(Space.DATA, start, start + b"\xff" * 13, max_items=1_000).keys
@@ -112,7 +112,7 @@ def test_what_is_dropped_last_is_cleared_though_no_version_is_garbage() -> None:
         [node] = await world.grow("n1")
         await node.meta.write(put("k", b"1"))
         await world.sleep(RETENTION_MS / 4)
-        # The safepoint comes to stand between the last two writes, neither of which leaves anything to collect.
+        # The safepoint comes to stand between the last two writes; neither leaves garbage.
         await node.meta.write(drop)
         await world.until(lambda: stored(node, "k") == [], "it is cleared", 4 * RETENTION_MS)
         await world.sleep(10 * RETENTION_MS)
@@ -138,7 +138,8 @@ def test_a_cluster_with_a_table_of_its_own_retention_comes_to_rest(own_ms: int) 
             await node.meta.write(put("k", b"%d" % i))
         await world.until(lambda: len(stored(node, "k")) == 1, "all but the newest are gone", 4 * RETENTION_MS)
         await world.sleep(10 * RETENTION_MS)
-        # What it leaves itself, whenever a safepoint rises, is no reason to rise again; nor is what is kept for ever.
+        # Its own writes, whenever a safepoint rises, are no reason to rise again; nor are versions that are kept for
+        # ever.
         index = node.meta.applied.index
         await world.sleep(20 * RETENTION_MS)
         assert (node.meta.applied.index, node.meta.collector.status().pending) == (index, 0)

@@ -1,4 +1,5 @@
-"""What large transactions have stored is damaged: repaired, or given up, and nobody takes it for something else."""
+"""Damage of the data that large transactions have stored: it is repaired, or given up, and never taken for other
+data."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ ROWS = [(1, 10, 0), (2, 20, 0), (3, 30, 0)]
 
 
 def stored_under(place: Place, key: LogicalKey) -> bytes:
-    """The newest version that is stored of it."""
+    """Return the stored key of its newest version."""
     with place.engine.read() as txn:
         found = txn.seek(Space.DATA, key)
     assert found is not None

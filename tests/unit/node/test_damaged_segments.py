@@ -19,7 +19,7 @@ LIMITS = replace(NodeLimits(), patrol_ms=PATROL_MS)
 
 
 def rot(place: Place) -> str:
-    """A bit of the first frame of the newest log file turns. Returns the file's name."""
+    """Turn a bit of the first frame of the newest log file. Returns the file's name."""
     log = place.log_disk
     name = max(log.durable)
     log.durable[name][100] ^= 1

@@ -1,4 +1,4 @@
-"""What is appended and not applied is bounded in entries and in bytes, by what is written and not by what was asked."""
+"""Entries appended and not applied are bounded in number and in bytes, by their writes and not by their requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = NodeLimits(
 
 
 def grow(name: str, size_bytes: int = GROWN_BYTES) -> Evaluate:
-    """A request of a few bytes that rewrites a large value: the next number, and as many bytes as asked."""
+    """Return a request of a few bytes that rewrites a large value: the next number, and as many bytes as asked."""
 
     def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
         version = reader.get(key(name))
@@ -122,7 +122,7 @@ def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_batch() -> Non
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
-        # It raises the ceiling, so that below it nothing but what is in flight is waited for.
+        # It raises the ceiling, so that reads below it wait only for entries in flight.
         await n1.meta.reads.resolve(n1.clock.now())
         disk, pipeline = world.places["n1"].disk, n1.meta.driver.pipeline
         disk.hold()

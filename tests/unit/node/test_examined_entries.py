@@ -1,4 +1,4 @@
-"""What a leader's disk hides is not overwritten: followers compare what entries were worked out from with their own.
+"""Rows that a leader's disk hides are not overwritten: followers compare the versions under an entry with their own.
 
 A version is taken out of one replica's engine, as a flipped bit in its key does for every search.
 """
@@ -47,7 +47,7 @@ def insert(key: str, payload: bytes) -> Evaluate:
 
 
 def insert_many(*keys: str) -> Evaluate:
-    """As :func:`insert`, by one read of all."""
+    """Insert as :func:`insert` does, by one read of all."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         logical = [kv_key("test", key.encode()) for key in keys]
@@ -59,7 +59,7 @@ def insert_many(*keys: str) -> Evaluate:
 
 
 def insert_where_empty(key: str) -> Evaluate:
-    """Insert where a scan finds nothing."""
+    """Insert if a scan finds nothing."""
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         for found, version in reader.scan(kv_key("test", b""), kv_key("test", b"zzz")):
@@ -80,7 +80,7 @@ def hide(engine: MemoryEngine, key: str, newest: int = 1) -> None:
 
 
 def told_of(node: Host) -> list[Damage]:
-    """What the node is to fill from now on."""
+    """Return the damage that the node is to fill from now on."""
     told, fill = list[Damage](), node.meta.integrity.repairs.fill
 
     def noted(damage: Damage, wanted: bytes) -> None:
@@ -162,7 +162,7 @@ def test_an_update_of_an_older_version_is_never_acknowledged() -> None:
 
 
 def touch(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-    """Writes another key, worked out from the key."""
+    """Write another key, worked out from the key."""
     assert reader.get(kv_key("test", KEY.encode())) is not None
     return Evaluation(Mutations([kv_key("test", b"other")], [b"x"]), None)
 
@@ -305,7 +305,7 @@ def test_a_delete_that_is_collected_at_one_replica_sooner_than_at_another_is_no_
         behind = world.places[holder]
         await world.until(lambda: n1.meta.store.safepoints.cluster >= deleted.ts, "the delete may go")
         await world.settled()
-        # What collection removes on both is put back on one.
+        # A version that collection removes on both is put back on one.
         await world.until(lambda: not _has(n1, KEY) and not _has(n2, KEY), "it went")
         with behind.engine.write() as txn:
             txn.put_many(Space.DATA, encode_versions([kv_key("test", KEY.encode())], [None], deleted.ts))

@@ -1,4 +1,5 @@
-"""A read that names no time does not see what expired while nobody led, or while the leader's process stood still."""
+"""A read without a time does not see values that expired while there was no leader, or while the leader's process stood
+still."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_nor_does_a_stale_read_at_the_leader() -> None:
 
 
 def test_nor_a_read_of_a_leader_that_wrote_nothing_for_long() -> None:
-    """Its process was stopped, or its machine slept: nobody took its place."""
+    """Its process was stopped, or its machine slept: no other node took its place."""
     world = World()
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""What is left of a piece is packed where much went at once, or once it has come to rest and much went since."""
+"""The rest of a piece is packed if much went at once, or once the piece has come to rest and much went since."""
 
 from __future__ import annotations
 

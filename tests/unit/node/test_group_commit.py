@@ -1,4 +1,5 @@
-"""How long an open batch waits for more, and for whom it does not; what else waits for a round or a transaction."""
+"""How long an open batch waits for more, and which callers it does not wait for; other waits for a round or a
+transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from cortado.store.node.group_commit import (
 
 
 def close_at_ms(waits: GroupCommit, commands: int, size_bytes: int, now_ms: float, uncommitted: int) -> float:
-    """When the open batch is closed, as a round decides that begins now."""
+    """Return when the open batch is closed, by a round that begins now."""
     waits.round_begins()
     if waits.may_close(commands, size_bytes, now_ms, uncommitted=uncommitted):
         assert waits.due_ms == math.inf
@@ -158,7 +159,7 @@ def test_a_batch_that_is_held_for_another_reason_keeps_the_deadline_of_that() ->
 
 
 def reads_at_ms(waits: GroupCommit, reads: int, now_ms: float) -> float:
-    """When a round of heartbeats begins for so many, as a round decides that begins now."""
+    """Return when a round of heartbeats begins for ``reads`` reads, by a round that begins now."""
     waits.round_begins()
     if waits.may_read(reads, now_ms):
         assert waits.due_ms == math.inf

@@ -1,4 +1,4 @@
-"""The host gives what comes in to the replica that it is for, and ends with any of them."""
+"""The host gives incoming messages to their replica, and ends with any of its replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in flight, held against a twin that looks at every write."""
+"""The entries in flight, held against a twin that looks at every write."""
 
 from __future__ import annotations
 

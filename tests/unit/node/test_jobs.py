@@ -42,7 +42,7 @@ async def change(node: Host, make: Any) -> Any:
 
 
 async def begun(node: Host) -> Job:
-    """An index of a table with rows, that has begun to be built."""
+    """Begin to build an index of a table with rows, and return its job."""
     key = [PartDeclaration("id")]
     await change(node, lambda catalog, _: create_database(catalog, "db"))
     await change(node, lambda catalog, _: register_schema(catalog, "db.t", SCHEMA))
@@ -144,7 +144,7 @@ def test_a_job_rests_in_proportion_to_what_its_steps_compute_while_others_write_
         assert 1_000 / (period_ms + 8) - 1 <= rested <= 1_000 / period_ms + 2
         while not job_at(n1, job.job_id).state.has_ended:
             await world.sleep(1)
-        # It noticed within a moment that nobody writes any more.
+        # It noticed within a moment that the writes had stopped.
         went_on_ms = monotonic_ms() - began_ms - 1_000
         assert went_on_ms < 2 * jobs.LOOK_AROUND_MS + (runner.steps - rested) * 5
 

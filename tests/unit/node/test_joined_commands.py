@@ -1,4 +1,4 @@
-"""What the commands of a batch come to together: one entry, which says one thing of each stored key (F1)."""
+"""The commands of a batch, joined: one entry, which says one thing of each stored key (F1)."""
 
 from __future__ import annotations
 

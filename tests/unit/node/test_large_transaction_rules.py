@@ -1,4 +1,5 @@
-"""Each rule of large transactions (ADR 40) switched off: what it guards against happens, and its scenario fails.
+"""Each rule of large transactions (ADR 40) switched off: the thing that it guards against happens, and its scenario
+fails.
 
 With all rules on, the same scenarios pass. Nodes run on virtual time, and their storage can be held.
 """
@@ -262,7 +263,7 @@ class Rule:
     scenario: Scenario
     retention_ms: int | None = None
     given: Switch = lambda _patch: None
-    """What holds with the rule, too."""
+    """Changes that apply with the rule, too."""
 
 
 RULES: Final = {

@@ -1,4 +1,4 @@
-"""Large transactions on one node: what is staged, what is visible when, who is locked, and what becomes of it."""
+"""Large transactions on one node: staged rows, their visibility, their locks, and their end."""
 
 from __future__ import annotations
 
@@ -385,7 +385,7 @@ def test_an_application_has_one_open_transaction_at_a_time() -> None:
         assert (await scene.commit(A, app=app)).cause == "superseded"
         committed_at(await scene.commit(B, app=app))
         assert await scene.rows() == rows_of(1, 2)
-        # Another application's, and nobody's, are let alone.
+        # Transactions of other applications, or of none, are let alone.
         await scene.begin(C, app=("other", 1))
         await scene.begin(b"d" * 16)
         assert (await scene.begin(b"e" * 16, app=("stream", 2))).state == pb.LargeTransaction.OPEN

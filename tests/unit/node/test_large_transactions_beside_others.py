@@ -1,5 +1,5 @@
-"""A large transaction beside a repair of its table's indexes, in a table whose rows expire, and in a cluster that is to
-take a backup."""
+"""A large transaction beside a repair of its table's indexes, in a table with rows that expire, and in a cluster that
+is to take a backup."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TTL_MS = 60_000
 
 
 async def delete_entries(scene: Scene, number: int, count: int) -> list[LogicalKey]:
-    """As damage would: the first entries of an index are gone."""
+    """Delete the first entries of an index, as damage would."""
     gone: list[LogicalKey] = []
 
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
@@ -42,7 +42,7 @@ async def delete_entries(scene: Scene, number: int, count: int) -> list[LogicalK
 
 
 async def checked(node: Host) -> tables_pb2.CheckTableResponse:
-    """What a check with repair says in the end."""
+    """Return the last reply of a check with repair."""
     request = tables_pb2.CheckTableRequest(database="d", name="t", repair=True)
     replies = [each async for each in TablesService(node).check_table(request)]
     return tables_pb2.CheckTableResponse.FromString(b"".join(replies))

@@ -1,4 +1,4 @@
-"""Leadership is what the log says, seen as events: each comes once, and in the order in which it is to be acted on."""
+"""Leadership as events from the log: each comes once, and in the order in which it is to be acted on."""
 
 from __future__ import annotations
 

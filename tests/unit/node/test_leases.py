@@ -1,4 +1,5 @@
-"""Leases over several nodes and virtual time: who is heard of keeps his, whoever leads; who falls silent loses it."""
+"""Leases over several nodes and virtual time: a holder that is heard of keeps its lease, under any leader; a holder
+that falls silent loses it."""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ def test_a_leader_that_led_before_begins_anew_too() -> None:
         await n2.meta.leases.keep(ONE)
         await n2.meta.members.transfer("n1")
         await world.led(but="n2")
-        # By what it knew of its first term, the lease has long expired.
+        # By the expiry of its first term, the lease has long ended.
         await world.sleep(SOON_MS)
         assert await ids(n1) == [ONE]
 
@@ -158,7 +159,7 @@ def test_a_consumers_lease_that_moves_while_it_is_being_ended_has_not_ended(capl
         await world.sleep(0.9 * TTL_MS)
         world.places["n1"].disk.hold()
         moving = asyncio.ensure_future(n1.meta.write(move(ONE, None, TTL_MS, "a stream", "me")))
-        # The leader has not applied that when it ends what it knows of.
+        # The leader has not applied that when it ends the leases that it knows of.
         await world.sleep(0.1 * TTL_MS + SOON_MS)
         world.places["n1"].disk.release()
         await moving
@@ -307,11 +308,11 @@ def test_the_oldest_is_known_to_the_leader_alone() -> None:
     world.run(scenario)
 
 
-# --- what is collected beside them ---------------------------------------------------------------------------------
+# --- collection beside leases --------------------------------------------------------------------------------------
 
 
 async def told(node: Host) -> list[pb.RunCollectionResponse]:
-    """What a run says of itself."""
+    """Return a run's own report."""
     said = []
     async for each in CollectionService(node).run(pb.RunCollectionRequest()):
         assert isinstance(each, pb.RunCollectionResponse)
@@ -418,7 +419,7 @@ def test_a_run_tells_how_it_goes_and_ends_where_its_caller_leaves() -> None:
 
 
 def test_nothing_is_collected_while_the_safepoints_are_damaged() -> None:
-    """What stands for them then lies above what can be read, so that every read of the past is refused."""
+    """The safepoint assumed instead lies above all readable times, so that every read of the past is refused."""
     world = World(retention_ms=RETENTION_MS)
 
     async def scenario() -> None:

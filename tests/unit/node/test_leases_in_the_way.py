@@ -26,12 +26,12 @@ async def ids(node: Host) -> list[bytes]:
 
 
 async def overwritten(node: Host) -> None:
-    """One more version that is garbage, once no lease keeps it."""
+    """Write one more version: the one before is garbage, once no lease keeps it."""
     await node.meta.write(put("k", b"v"))
 
 
 async def leased_and_overwritten(node: Host, *lease_ids: bytes) -> None:
-    """Each lease keeps a version that the others do not; all of that is beyond the retention."""
+    """Write versions so that each lease keeps one that the others do not; all of that is beyond the retention."""
     for lease_id in lease_ids:
         await overwritten(node)
         await node.meta.write(acquire(lease_id, None, 600_000, ""))

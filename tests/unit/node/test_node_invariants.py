@@ -1,5 +1,5 @@
-"""The node's invariants, each with the state that it guards broken by hand: the node stops, and nobody is answered from
-what cannot be."""
+"""The node's invariants, each with the state that it guards broken by hand. The node stops, and answers no caller from
+impossible state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
 
 
 async def assert_stopped(node: Host, what: str) -> None:
-    """The node ends, and says that it is for want of ``what``."""
+    """Check that the node ends, and says that it is for want of ``what``."""
     failure = await asyncio.wait_for(node.failed(), 10)
     assert isinstance(failure, Internal)
     assert re.match(f"it does not hold that {what}", failure.problem), failure.problem
@@ -129,7 +129,7 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_ceiling() -> None:
         async with running_node() as node:
 
             async def forget(_ceiling: Timestamp) -> None:
-                """It is not raised."""
+                """Leave the ceiling as it is."""
 
             node.meta.reads._raise_ceiling = forget
             with broken("the ceiling covers what is read ahead of the log"):

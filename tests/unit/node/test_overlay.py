@@ -1,4 +1,4 @@
-"""Reading through what is in flight: held against a twin that applied it all."""
+"""Reading through the entries in flight: held against a twin that applied it all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.memory_engine import MemoryEngine
 
 KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcd"])
 EXPIRES_MS = {b"gone": 1_000, b"going": 1_001}
-"""Of payloads that expire: the twin's wall time is 1,000."""
+"""The expiry of payloads: the twin's wall time is 1,000."""
 PAYLOADS = st.one_of(st.none(), st.binary(max_size=3), st.sampled_from(list(EXPIRES_MS)))
 KEY, END = LogicalKey(b"k"), LogicalKey(b"l")
 WRITES = st.lists(st.dictionaries(KEYS, PAYLOADS, max_size=5), max_size=4)
@@ -48,8 +48,8 @@ def overlaid(
     *,
     is_indexed: bool,
 ) -> tuple[OverlayReader, DictStore]:
-    """A reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is applied.
-    The first ``applied`` of them were in flight, and are in the engine now."""
+    """Return a reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is
+    applied. The first ``applied`` of them were in flight, and are in the engine now."""
     engine, twin = DictStore(), DictStore()
     for write in durable:
         for store in (engine, twin):
@@ -160,7 +160,7 @@ def test_what_a_large_command_wrote_is_read_with_what_others_of_its_batch_wrote_
     assert len(list(reader.scan(LogicalKey(b"0"), LogicalKey(b"9")))) == 200
 
 
-# --- what changed since a time -------------------------------------------------------------------------------------
+# --- changes since a time ------------------------------------------------------------------------------------------
 
 A, B, C, D, E = [LogicalKey(bytes([letter])) for letter in b"abcde"]
 
@@ -188,7 +188,7 @@ def test_a_change_is_found_in_flight_and_applied_and_below_the_floor_nothing_is_
     reader, twin = overlaid(durable, batches, applied, is_indexed=is_indexed)
     recent = None
     if entries_max is not None:
-        # What is in the engine came entry by entry.
+        # The engine got its contents entry by entry.
         recent = RecentChanges(DictStore().now, entries_max=entries_max, bytes_max=1 << 20)
         ts = DictStore().now
         for write in [*durable, *(write for batch in batches[:applied] for write in batch)]:
@@ -241,7 +241,7 @@ def test_t9_a_range_is_asked_of_the_newest_changes_and_not_of_the_engine_at_or_a
     with pytest.raises(ResourceExhausted) as refused:
         reader.changed_since([], [(A, C)], times[0])
     assert refused.value.resource == VALIDATION
-    # Keys are looked up, however long ago it is; and what is found by them needs no range.
+    # Keys are looked up, however long ago it is; and a change that is found by them needs no range.
     assert reader.changed_since([B], [], times[0]) == (B, times[1])
     assert reader.changed_since([B], [(A, C)], times[0]) == (B, times[1])
 

@@ -91,7 +91,7 @@ def test_a_member_whose_snapshot_takes_longer_than_the_log_is_held_catches_up_un
         behind = world.places["n3"].node
         # It may have begun with one.
         installed = behind.meta.snapshot_receiver.installed
-        # What is brought takes so long that 12 MB and more would be written meanwhile.
+        # A snapshot takes so long that 12 MB and more would be written meanwhile.
         world.fetch_bytes_per_s = 1_000_000
         world.heal()
         before = load.done

@@ -1,4 +1,4 @@
-"""Offsets of clocks, and who is to blame for them."""
+"""Offsets of clocks, and the hosts to blame for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OWN_MS = 1_763_643_600_000.0
 
 
 def heard(clocks: PeerClocks, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
-    """A peer's clock minus our wall clock lies between these."""
+    """Tell that a peer's clock minus our wall clock lies between these; return whether that is new."""
     return clocks.observe(node_id, low_ms + OWN_MS, high_ms + OWN_MS, now_ms)
 
 

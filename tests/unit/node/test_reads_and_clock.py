@@ -1,4 +1,4 @@
-"""At which timestamp reads are served, what they promise, and a clock that goes to the year 2071 and comes back."""
+"""The timestamps of reads, their promises, and a clock that goes to the year 2071 and comes back."""
 
 from __future__ import annotations
 

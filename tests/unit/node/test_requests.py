@@ -1,4 +1,4 @@
-"""Request ids: one effect, the first answer, and a floor below which nobody knows."""
+"""Request ids: one effect, the first answer, and a floor below which ids are unknown."""
 
 from __future__ import annotations
 

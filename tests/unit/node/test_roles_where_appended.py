@@ -1,4 +1,4 @@
-"""What is decided once more where it is appended, and what is nobody's call."""
+"""Decisions that are repeated where entries are appended, and entries of no caller."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_change_of_members_is_refused_behind_a_revocation_that_is_in_flight(
         await world.sleep(5)
         members = n1.meta.roster
         CALLER.set(caller)
-        # Nobody was told of it, and a call that begins is let in: but the log has it already.
+        # No node was told of it, and a call that begins is let in: but the log has it already.
         assert n1.meta.roles.committed.known(caller.credential, lambda: 0) is not None
         for change in (n1.meta.members.add("n3", "n3.test:1"), n1.meta.members.remove("n2")):
             with pytest.raises(refusal):
@@ -65,7 +65,7 @@ def test_a_change_of_members_is_refused_behind_a_revocation_that_is_in_flight(
 
 
 def test_what_a_leader_does_beside_writes_is_nobodys_call() -> None:
-    """Whoever called when its term began: a job would end with his rights."""
+    """Otherwise it would belong to the caller at the beginning of the term: a job would end with his rights."""
     world = World()
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Followers with little room beside a leader with plenty: what it appends leaves their reserves."""
+"""Followers with little room beside a leader with plenty: its appends leave their reserves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUE = b"v" * 2_000
 
 
 async def scarce(world: World, *node_ids: str) -> None:
-    """Their disks are small from now on, and the leader knows."""
+    """Make their disks small from now on, and let the leader know."""
     for node_id in node_ids:
         engine = world.places[node_id].engine
         engine.reserve_bytes, engine.limit_bytes = RESERVE_BYTES, LIMIT_BYTES
@@ -35,7 +35,7 @@ def left_bytes(world: World, node_id: str) -> int:
 
 
 async def fill(node: Host, name: str, count: int) -> int:
-    """So many writes at once; how many of them were refused. All have an answer."""
+    """Make ``count`` writes at once, and return how many of them were refused. All have an answer."""
     writes = [node.meta.write(put(f"{name}{number}", VALUE), size_bytes=len(VALUE)) for number in range(count)]
     outcomes = await asyncio.gather(*writes, return_exceptions=True)
     refused = [each for each in outcomes if isinstance(each, BaseException)]
@@ -85,7 +85,7 @@ def test_one_follower_without_room_is_no_hindrance_and_two_of_two_are_named() ->
             await n1.meta.write(put("c", VALUE), size_bytes=len(VALUE))
         assert full.value.retry_delay_ms > 0
         assert "n3" in node_status(n1).state
-        # The leader's own writes go on, and what frees room.
+        # The leader's own writes go on, and so do writes that free room.
         await n1.meta.keep_house(put("own", b"v"))
         CALLER.set(Caller(Credential(), (), frees=True))
         await n1.meta.write(put("freed", b"v"), size_bytes=1)
@@ -153,7 +153,7 @@ def test_a_follower_without_room_sends_callers_to_the_leader() -> None:
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_where_room_is_scarce_the_log_is_kept_short_on_a_quiet_cluster_too(is_away: bool) -> None:
-    """But for what a member lacks that answers."""
+    """Entries that an answering member lacks are kept."""
     settings = RaftSettings(retain_bytes=640_000)
     world = World(settings=settings)
     kept_bytes = settings.retain_bytes // 64

@@ -1,4 +1,4 @@
-"""Settling: an id whose outcome nobody knows has happened, or is used up; nobody is told so too early."""
+"""Settling: an id with an unknown outcome has happened, or is used up; no caller is told so too early."""
 
 from __future__ import annotations
 

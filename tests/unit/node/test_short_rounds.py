@@ -1,4 +1,4 @@
-"""Driver that do only what there is to do: what they leave out is done when it matters, and soon enough."""
+"""Rounds that do only necessary work: work that they leave out is done when it matters, and soon enough."""
 
 from __future__ import annotations
 

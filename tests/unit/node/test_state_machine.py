@@ -1,4 +1,4 @@
-"""What the state machine applies, and what it must not."""
+"""The entries that the state machine applies, and those that it must not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at(wall_ms: int, epoch: int = 0) -> Timestamp:
 
 
 def write(name: str, after: tuple[int, int], ts: Timestamp, *, epoch: int = 0) -> Entry:
-    """The entry that follows ``after`` in its term, and writes one key."""
+    """Return the entry that follows ``after`` in its term, and writes one key."""
     item = encode_version(key(name), b"v", ts)
     entry = LogEntry(*after, first_ts=ts, last_ts=ts, items=[item], controls=[BumpEpoch(epoch)] if epoch else ())
     return Entry(after[0] + 1, max(after[1], 1), entry)
@@ -119,7 +119,7 @@ def test_what_is_removed_goes_before_the_entrys_own_are_put() -> None:
 
 
 def test_a_removed_key_that_is_not_there_is_passed_over() -> None:
-    """F2: what is staged may be moved by a writer and by the leader, each not knowing of the other's entry."""
+    """F2: staged rows may be moved by a writer and by the leader, each not knowing of the other's entry."""
     engine = MemoryEngine()
     state = apply(engine, remove((0, 0), at(5), Removal([b"never written"])))
     assert state.index == 1

@@ -1,4 +1,4 @@
-"""Three nodes on virtual time: what is acknowledged stays, whoever leads; what is not known is said to be so."""
+"""Three nodes on virtual time: acknowledged writes stay, under any leader; unknown outcomes are said to be unknown."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _refuse(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
 
 
 def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
-    """Not even where all that it rests on is committed: a majority had acknowledged it before the other leader came."""
+    """Not even if all that it rests on is committed: a majority had acknowledged it before the other leader came."""
     world = World()
 
     async def scenario() -> None:
@@ -227,7 +227,7 @@ def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
         acknowledgements, world.held = world.held, []
         leader = await world.led(but="n1")
         await leader.meta.write(_remove)
-        # n1 has not heard of it. What it sees is the insert, which becomes committed now.
+        # n1 has not heard of it. It sees the insert, which becomes committed now.
         assert node_status(n1).role == "leader"
         refused = asyncio.ensure_future(n1.meta.write(_insert))
         without_effect = asyncio.ensure_future(n1.meta.write(_nothing))
@@ -298,7 +298,7 @@ def test_a_write_is_answered_when_it_is_committed_and_read_before_it_is_applied(
 
 
 def test_what_was_read_from_memory_is_not_read_any_more_where_leadership_was_lost() -> None:
-    """Until it is applied, a deposed leader does not know what it had said was there."""
+    """Until the entry is applied, a deposed leader does not know of the row that it had promised."""
     world = World()
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""The feed of applied changes: bounded queues, and what is kept of the newest changes."""
+"""The feed of applied changes: bounded queues, and the newest changes in memory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_what_is_kept_in_memory_serves_who_comes_back_in_time() -> None:
     for number in range(2, 6):
         feed.applied([applied(put("a", number), last=number)], at(number))
     late = queue_of(feed)
-    # Entries up to 3 are forgotten: who is complete up to there misses nothing, who is not needs the engine.
+    # Entries up to 3 are forgotten: a watcher that is complete up to there misses nothing, another one needs the
+    # engine.
     assert feed.attach(late, at(2)) == at(5)
     assert not late.runs
     early = queue_of(feed)

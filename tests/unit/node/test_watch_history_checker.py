@@ -1,4 +1,4 @@
-"""The checker of watch histories finds what is wrong in known-bad ones, and nothing in good ones."""
+"""The checker of watch histories finds the faults in known-bad ones, and nothing in good ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOOD: list[tuple[int, History]] = [
     (0, []),
     (0, [mark(0), *COMMITTED, mark(9)]),
     (0, [*COMMITTED[:2], mark(2), *COMMITTED[2:4]]),
-    # What is not resolved yet may be missing.
+    # Unresolved changes may be missing.
     (0, [seen(1), mark(1)]),
     (2, [mark(2), *COMMITTED[2:], mark(7)]),
     (4, [mark(4), mark(4), seen(5), mark(5)]),

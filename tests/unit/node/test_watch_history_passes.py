@@ -58,7 +58,7 @@ class Versions:
         return HistoryPass(self.engine, self.store, *ALL, after, until, events_max=events_max, group_id=1)
 
     def keys(self, after: Timestamp, until: Timestamp) -> list[bytes]:
-        """What a pass should find, in order."""
+        """Return the keys that a pass should find, in order."""
         places = {place_of(engine_key): engine_key for engine_key, _ in self.items}
         return [places[each] for each in sorted(places) if bytes(after) < each[:12] <= bytes(until)]
 
@@ -173,7 +173,7 @@ def test_the_index_is_cut_below_the_safepoint_and_no_further(monkeypatch: pytest
         assert apply(number, put(number)) == list(range(1, number + 1))
     raised = Removal(safepoints=Safepoints(at(30)))
     assert apply(51, put(51), raised) == list(range(18, 52))
-    # What one transaction does not cut, the next ones do.
+    # The next transactions cut the items that one transaction leaves.
     assert apply(52, put(52)) == list(range(22, 53))
     assert apply(53, []) == list(range(24, 53))
     for number in range(54, 60):
@@ -252,14 +252,14 @@ def test_damage_is_found_and_reported() -> None:
 
 
 def doubted(versions: Versions, start: bytes, end: bytes) -> None:
-    """A version between the two has a key or a timestamp that nobody knows any more."""
+    """Change a version between the two so that its key or timestamp is unknown."""
     versions.store.distrust(Damage(Space.DATA, start, end, "a turned key"))
 
 
 def test_a_range_in_which_a_change_may_hide_is_data_loss_and_never_a_gap() -> None:
     versions = Versions()
     versions.commit(3, a=b"1", c=b"1", e=b"1")
-    # As a search sees it where a bit of b@3's timestamp turned: nothing of it lies between 1 and 9.
+    # As a search sees it if a bit of b@3's timestamp turned: nothing of it lies between 1 and 9.
     doubted(versions, key("b"), key("c"))
     with pytest.raises(DataLoss):
         done(versions.search(at(1), at(9)))

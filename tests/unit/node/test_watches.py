@@ -1,4 +1,4 @@
-"""Watches of nodes: what they promise while nodes lead, follow, stop, stall and are replaced."""
+"""Watches of nodes: their promises while nodes lead, follow, stop, stall and are replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = kv_range("test")
 
 
 async def write(node: Host, *names: str) -> Timestamp:
-    """One commit each, in one batch where there are several; the last one's timestamp."""
+    """Write one commit each, in one batch if there are several; return the last one's timestamp."""
     results = await asyncio.gather(*[node.meta.write(put(name, b"v"), size_bytes=10) for name in names])
     return max(result.ts for result in results)
 
@@ -125,7 +125,7 @@ def test_time_goes_on_for_watchers_of_an_idle_group_wherever_they_watch() -> Non
         began = nodes[0].meta.read_ts()
         last_index = nodes[0].meta.applied.index
         await world.sleep(5_000)
-        # Nobody watches: an idle group writes nothing.
+        # There are no watchers: an idle group writes nothing.
         assert (nodes[0].meta.applied.index, nodes[0].meta.read_ts()) == (last_index, began)
         watchers = [Watcher(node, began) for node in nodes]
         await world.sleep(5_000)

@@ -1,4 +1,4 @@
-"""Writes through a node: one commit a batch, order, what rests on what, no room, and the end."""
+"""Writes through a node: one commit a batch, order, dependent writes, no room, and the end."""
 
 from __future__ import annotations
 

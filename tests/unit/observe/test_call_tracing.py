@@ -1,4 +1,4 @@
-"""Spans of a call: under the caller's where it brought one, sampled as it says, with the parts of a write below."""
+"""Spans of a call: under the caller's if it brought one, sampled as it says, with the parts of a write below."""
 
 from __future__ import annotations
 

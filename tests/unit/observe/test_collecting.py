@@ -1,4 +1,4 @@
-"""What is collected is what the node's parts say, also where no real node can be brought to say it on demand."""
+"""The collected metrics are the values of the node's parts, also if no real node can be brought to that state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PEER = PeerStatus("n2", "127.0.0.1:2", False, "", 0.0, 5, 600, 7, "away", Traffi
 
 
 class Collected:
-    """A node alone in this process, with parts of it replaced, and what is collected then."""
+    """A node alone in this process, with parts of it replaced, and its collected metrics."""
 
     def __init__(self, folder: Path) -> None:
         self.stores = open_stores(folder, Identity("c", "n1", "s"))
@@ -93,7 +93,7 @@ class Collected:
 
 
 def _meters() -> Meters:
-    """Of one quota, that is used up."""
+    """Return the meters of one quota, which is used up."""
     meters, target = Meters(lambda: 0.0), Target("database:shop")
     meters.use({target: Quota(target, stored_bytes=10)})
     meters.measured(meters.by_target[target], 15)
@@ -118,7 +118,7 @@ def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Col
     stream.closed("OK")
     collected.requests.refusals["writes"] += 1
     found = collected()
-    # What is only known among several nodes.
+    # Metrics that exist only among several nodes.
     among_several = {
         name for name in DEFINITIONS if name.startswith(("member_", "clock_offset_low", "clock_offset_hi"))
     }

@@ -1,4 +1,4 @@
-"""Histograms count what fell between their bounds, and quantiles of them are as near as a bucket."""
+"""Histograms count the values between their bounds, and quantiles of them are as near as a bucket."""
 
 from __future__ import annotations
 

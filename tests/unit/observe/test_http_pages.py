@@ -26,7 +26,7 @@ async def _broken(_request: Request) -> Response:
 
 
 def served(test: Callable[[Exchange], Awaitable[None]], pages: dict[str, object] | None = None) -> None:
-    """Run ``test`` with what sends bytes to a server and returns all that comes back."""
+    """Run ``test`` with a function that sends bytes to a server and returns all that comes back."""
 
     async def run() -> None:
         server = HttpServer(pages or {"/a": _shown, "/broken": _broken})  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""A log line says who, when, what and of which request; and nothing that a document or an exception of others holds."""
+"""A log line names the caller, the time, the event and the request; and nothing that a document or an exception of
+others holds."""
 
 from __future__ import annotations
 

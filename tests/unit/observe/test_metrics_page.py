@@ -26,7 +26,7 @@ ALERTS: list[dict[str, Any]] = [
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "cortado.json").read_text())
 PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
-# What Prometheus makes of a histogram; a counter's name has its ending already.
+# The names that Prometheus makes of a histogram; a counter's name has its ending already.
 ENDINGS = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count"), Kind.COUNTER: ("",), Kind.GAUGE: ("",)}
 ALL = DEFINITIONS | GATEWAY_DEFINITIONS
 SERIES = {each.full_name + ending: each for each in ALL.values() for ending in ENDINGS[each.kind]}
@@ -77,7 +77,7 @@ def test_labels_that_an_alert_speaks_of_are_there(rule: dict[str, Any]) -> None:
     spoken = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) - {"instance", "job"}
     had = {label for name in named_in(rule["expr"]) for label in SERIES[name].labels}
     assert spoken <= had
-    # Where an aggregation drops labels, it must keep those.
+    # If an aggregation drops labels, it must keep those.
     for kept in re.findall(r"\bby \(([^)]*)\)", rule["expr"]):
         assert spoken <= {each.strip() for each in kept.split(",")}
 

@@ -1,4 +1,4 @@
-"""What is wrong with the settings of observing stops the start, by name."""
+"""An error in the settings of observing stops the start, by name."""
 
 from __future__ import annotations
 

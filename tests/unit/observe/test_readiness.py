@@ -15,7 +15,7 @@ NOW_MS, LAG_MS = 50_000.0, 1_000
 
 
 def node(role: Role = Role.FOLLOWER, **more: Any) -> Host:
-    """A node of which all is well, but for ``more``."""
+    """Return a healthy node, but for ``more``."""
     status = {"is_stopping": False, "unreadable": "", "refused_for": "", "leader": "n1", "role": role}
     driver = {"failure": None}
     leadership = {"is_ready": True}

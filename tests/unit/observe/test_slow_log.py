@@ -1,4 +1,4 @@
-"""A slow call is logged with where its time went and what it was about by name, so many a second at most."""
+"""A slow call is logged with the places of its time and the names of its targets, at a bounded rate."""
 
 from __future__ import annotations
 

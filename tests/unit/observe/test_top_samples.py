@@ -1,4 +1,5 @@
-"""What ``cortado top`` makes of two readings of a node: rates and latencies of the time between, nothing made up."""
+"""The view that ``cortado top`` has of two readings of a node: rates and latencies of the time between, nothing made
+up."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ BOUNDS = (0.001, 0.01, 0.1)
 
 
 def statistics(node_id: str, at_s: float, *, puts: int = 0, gets: int = 0, **more: Any) -> Statistics:
-    """A node that was started at 100 s, unless ``started_s`` says otherwise."""
+    """Return the statistics of a node that was started at 100 s, unless ``started_s`` says otherwise."""
     started_s = more.pop("started_s", 100.0)
     slow = more.pop("slow", 0)
     values: dict[str, dict[tuple[str, ...], float]] = {

@@ -128,7 +128,7 @@ def test_a_clients_certificate_is_no_nodes_and_another_nodes_is_not_this_ones(ce
 def _signed(
     certifier: Certifier, change: Callable[[x509.CertificateBuilder, x509.Certificate], x509.CertificateBuilder]
 ) -> TlsFiles:
-    """The files of n1 with a certificate that was built otherwise."""
+    """Return the files of n1 with a certificate that was built otherwise."""
     files = certifier.node("n1")
     old = x509.load_pem_x509_certificate(files.cert.read_bytes())
     builder = (

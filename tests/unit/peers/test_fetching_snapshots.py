@@ -73,7 +73,7 @@ def test_a_reader_that_takes_nothing_is_given_up() -> None:
 
 @asynccontextmanager
 async def sender_of(messages: Callable[[], list[bytes]]) -> AsyncIterator[str]:
-    """A peer that answers a request for a snapshot with these messages."""
+    """Run a peer that answers a request for a snapshot with these messages."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(PREAMBLE))
@@ -111,7 +111,7 @@ def test_a_damaged_piece_or_an_early_end_ends_the_stream_after_what_was_good(sec
             pieces: list[bytes] = []
             with pytest.raises(CortadoError) as error:
                 async for piece in n1.transport.fetch_snapshot("n2", 1, "s1", 0):
-                    pieces.append(piece)  # noqa: PERF401 - what came before the failure counts
+                    pieces.append(piece)  # noqa: PERF401 - pieces before the failure count
             assert type(error.value) is Unavailable
             assert said in error.value.message()
             assert pieces == [b"hello"]

@@ -1,4 +1,4 @@
-"""What a stream of bytes holds that is not frames as they must be is told by its first bytes, and named."""
+"""Bytes of a stream that are no valid frames are found by their first bytes, and named."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_frame_that_changed_on_its_way_is_refused(place: int) -> None:
 
 
 def test_what_may_come_next_is_asked_frame_by_frame() -> None:
-    """What follows a Hello at once is not looked at before the Hello was accepted."""
+    """Bytes behind a Hello are not looked at before the Hello was accepted."""
     buffer = buffer_with(encode_frame(Kind.HELLO, b"h") + encode_frame(Kind.BATCH, b"b"))
     assert buffer.next({Kind.HELLO: 1}) == Frame(Kind.HELLO, b"h")
     assert buffer.next({Kind.BATCH: 1}) == Frame(Kind.BATCH, b"b")

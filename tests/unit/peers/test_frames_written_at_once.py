@@ -19,7 +19,7 @@ LOOPS = [pytest.param(asyncio.run, id="asyncio"), pytest.param(uvloop.run, id="u
 
 @contextlib.asynccontextmanager
 async def connected() -> AsyncIterator[tuple[Connection, socket.socket]]:
-    """A connection and the other end's socket, which blocks."""
+    """Yield a connection and the other end's socket, which blocks."""
     ours, theirs = socket.socketpair()
     try:
         ours.setblocking(False)

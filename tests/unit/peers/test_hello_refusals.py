@@ -1,4 +1,4 @@
-"""Who may be a peer: each way not to be one has a refusal of its own."""
+"""The rules for peers: each way not to be one has a refusal of its own."""
 
 from __future__ import annotations
 

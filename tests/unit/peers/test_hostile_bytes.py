@@ -1,5 +1,5 @@
-"""Whatever bytes reach the port for peers, a node refuses them with a reason, holds little for them, and serves its
-peers meanwhile."""
+"""For any bytes at the port for peers, a node refuses them with a reason, holds little for them, and serves its peers
+meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def two_members(n1: PeerProcess) -> Roster:
 
 
 async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
-    """What comes back for these bytes until the node has said why it refuses them, or closes the connection. A caller
+    """Return the bytes that come back until the node has said why it refuses these, or closes the connection. A caller
     who knows why closes it, and is waited for until then."""
     host, _, port = peer.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -55,7 +55,7 @@ async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
 
 
 def reason_in(answer: bytes) -> str:
-    """The error frame after the preamble, as text."""
+    """Return the error frame after the preamble, as text."""
     buffer = FrameBuffer()
     buffer.feed(answer)
     frame = buffer.next(dict.fromkeys(Kind, 1 << 20))
@@ -104,7 +104,7 @@ def test_bytes_that_were_drawn_at_random_end_every_connection_and_nothing_else(
         # Half a frame is waited for, as long as a Hello is.
         limits = replace(LIMITS, hello_ms=300)
         async with running_peer("n1", limits=limits) as n1, running_peer("n3") as n3:
-            # n2 is known, and never there: whoever says its Hello is taken for it.
+            # n2 is known, and never there: a node that says its Hello is taken for it.
             n2 = Member("n2", "127.0.0.1:1", "storage-n2")
             n1.transport.configure(Roster.of((*members(n1, n3).voters, n2)))
             n3.transport.configure(members(n1, n3))
@@ -144,7 +144,7 @@ def test_who_sends_a_byte_now_and_then_is_not_waited_for() -> None:
 
 @asynccontextmanager
 async def silent(peer: PeerProcess, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """So many connections on which nothing is said."""
+    """Yield ``count`` connections on which no byte is sent."""
     host, _, port = peer.address.rpartition(":")
     opened = [await asyncio.open_connection(host, int(port)) for _ in range(count)]
     try:

@@ -1,4 +1,4 @@
-"""What strangers send to the port for peers changes nothing, is answered with a reason, and costs little."""
+"""Messages of strangers to the port for peers change nothing, are answered with a reason, and cost little."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from support.peers import LIMITS, PeerProcess, calling, connected, how_it_ends, 
 
 
 async def reason_for(peer: PeerProcess, *frames: Frame) -> CortadoError:
-    """What the peer ends a connection with that carries these frames."""
+    """Return the error with which the peer ends a connection that carries these frames."""
     async with calling(peer) as connection:
         return await how_it_ends(connection, *frames)
 

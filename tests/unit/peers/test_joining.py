@@ -1,4 +1,4 @@
-"""A new data directory finds the leader, is bound there, and is told precisely why where it is not."""
+"""A new data directory finds the leader, is bound there, and is told precisely why if it is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One stream's queue is bounded, and what gathers while a batch is written leaves as the next one."""
+"""One stream's queue is bounded, and messages that gather while a batch is written leave as the next one."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_a_peer_that_does_not_read_grows_no_memory_and_later_gets_what_had_room(
         assert taken == [True] * 10 + [False] * 40
         assert link.waiting == (10, 20)
         assert link.dropped == 40
-        # A sign of life adds nothing to what a slow peer has not taken.
+        # A sign of life adds nothing to the messages that a slow peer has not taken.
         link.greet()
         assert stream.bodies() == [[b"first"]]
         stream.let(3)
-        # What gathered meanwhile is one batch.
+        # The messages gathered meanwhile are one batch.
         assert stream.bodies() == [[b"first"], [b"%02d" % number for number in range(10)]]
         assert link.offer(1, bytes(900))
         assert not link.offer(1, bytes(101))
@@ -121,7 +121,7 @@ def test_the_end_of_a_stream_says_why_and_empties_the_queue() -> None:
         await asyncio.sleep(0)
         assert stream.receiver is not None
         stream.receiver.ended(Unavailable("the peer ended the stream"))
-        # What is on its way when a stream has ended comes to nobody.
+        # Messages on their way when a stream has ended are lost.
         batch = PeerBatch()
         batch.messages.add(group_id=1, body=b"late")
         stream.receiver.arrived(batch.SerializeToString())
@@ -158,7 +158,8 @@ def test_messages_of_several_groups_in_one_batch_reach_each_in_order() -> None:
 
 
 def exchange(offset_ms: int, there_ms: float, kept_ms: float, back_ms: float) -> tuple[float, float] | None:
-    """Bounds of the peer's clock minus ours after a message to a peer that is ``offset_ms`` ahead, and its answer."""
+    """Return the bounds of the peer's clock minus ours after a message to a peer that is ``offset_ms`` ahead, and its
+    answer."""
     ours, theirs = ClockEcho(), ClockEcho()
     now_ms = 1_000.0
     question, answer = PeerBatch(), PeerBatch()

@@ -1,4 +1,4 @@
-"""Nodes of two builds speak to each other where each reads what the other writes, and else say why they do not."""
+"""Nodes of two builds speak to each other if each reads the other's formats, and else say why they do not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, JoinRequest
 from cortado.store.peers.versions import OURS, Versions, check_versions, versions_of
 
-# Three builds in a row: the second reads what only the third writes.
+# Three builds in a row: the second reads a format that only the third writes.
 FIRST = Versions(oldest_protocol=1, newest_protocol=1, entries_written=2, oldest_entries=2, newest_entries=2)
 SECOND = Versions(oldest_protocol=1, newest_protocol=2, entries_written=2, oldest_entries=2, newest_entries=3)
 THIRD = Versions(oldest_protocol=2, newest_protocol=3, entries_written=3, oldest_entries=2, newest_entries=3)
 
 
 def refusals(theirs: Versions, ours: Versions) -> list[str]:
-    """What both sides say, each of the other."""
+    """Return both sides' refusals, each of the other."""
     said = []
     for sides in ((theirs, "n2", "n1", ours), (ours, "n1", "n2", theirs)):
         with pytest.raises(PeerRefused) as refused:

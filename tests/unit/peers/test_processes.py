@@ -42,7 +42,7 @@ class Peer:
         self.began_ms[process] = self.now_ms
 
     def hello(self, process: int) -> None:
-        """It opens a stream, which counts from now on. Raises as the product does."""
+        """Open a stream of the peer's, which counts from now on. Raises as the product does."""
         age_ms = int(self.now_ms - self.began_ms[process])
         hello = Hello(node_id="n2", process=process, process_age_ms=age_ms)
         self.processes.check(hello)
@@ -50,13 +50,13 @@ class Peer:
         self.open = Stream(process, self.now_ms)
 
     def hears(self, *, sent_ms: float | None = None) -> None:
-        """Something arrives on the open stream; it may have been sent long ago."""
+        """Receive on the open stream; the message may have been sent long ago."""
         assert self.open is not None
         self.open.heard_ms = self.now_ms
         self.open.lived_ms = self.now_ms if sent_ms is None else sent_ms
 
     def loses(self) -> None:
-        """The stream breaks."""
+        """Break the stream."""
         assert self.open is not None
         self.processes.lost("n2", self.open.process, self.open.lived_ms)
         self.open = None
@@ -99,7 +99,7 @@ def test_a_restart_takes_the_place_of_a_process_that_is_not_heard_any_more(
     peer.begins(RESTARTED)
     peer.pass_ms(200)
     if not broke and after_ms + 200 < ALIVE_MS:
-        # Its host lost power: nobody said that the stream has ended.
+        # Its host lost power: the end of the stream was not told.
         with pytest.raises(Unavailable, match="was heard 300 ms ago"):
             peer.hello(RESTARTED)
         peer.pass_ms(ALIVE_MS)
@@ -198,7 +198,7 @@ def test_hellos_of_several_starts_that_are_read_together_refuse_none_but_the_dea
 def test_a_refused_process_that_no_member_hears_says_and_hears_nothing_any_more(peer: Peer) -> None:
     """A member that starts later would take it for the original."""
     peer.processes.refused(PeerRefused("another process speaks for node n1", "n1"))
-    # The one that refused it may be wrong, where another one hears it.
+    # The one that refused it may be wrong, if another one hears it.
     peer.processes.tell(Hello())
     peer.hello(ORIGINAL)
     peer.loses()

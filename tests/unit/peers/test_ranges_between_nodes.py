@@ -1,4 +1,4 @@
-"""What a member has in a range comes over the wire as it was sent, and what is no answer is refused by name."""
+"""A member's items in a range come over the wire as they were sent, and an invalid answer is refused by name."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def hello_of(node_id: str, to: str, position: tuple[int, int] = AHEAD, storage_i
 
 
 async def refusal(peer: PeerProcess, hello: Hello) -> str:
-    """What a stream is ended with that begins so, and goes on with a message."""
+    """Return the error that ends a stream with this Hello and one message."""
     forged = PeerBatch(messages=[GroupMessage(group_id=1, body=b"forged")])
     async with calling(peer) as connection:
         error = await how_it_ends(
@@ -136,7 +136,7 @@ def test_of_two_members_the_one_that_is_further_is_believed() -> None:
             async with running_peer("n9", node=at(6, 1)) as n9:
                 n2.transport.configure(members(n1, n2, n3, n9))
                 n9.transport.configure(members(n1, n2, n3, n9))
-                # The one that is dialled is connected first; what the other sends before that is dropped.
+                # The one that is dialled is connected first; earlier messages of the other are dropped.
                 await connected(n1, n9)
                 assert n1.node.believed == {"n9": (6, 1)}
                 n9.transport.send(1, [Message("n1", b"from the new leader")])

@@ -56,7 +56,7 @@ def test_a_peer_that_comes_late_or_again_is_found() -> None:
         async with running_peer("n1") as n1:
             async with running_peer("n2") as early:
                 port = int(early.address.rpartition(":")[2])
-            # Nobody is there now.
+            # The peer is gone now.
             n1.transport.configure(members(n1, early))
             n1.transport.send(1, [Message("n2", b"lost")])
             await until(lambda: "nothing listens there" in n1.problem_with("n2"), "it was tried")
@@ -91,7 +91,7 @@ def test_where_both_dial_at_once_one_stream_stays() -> None:
                     links.append(n1.transport.status()[0].opened_by)
                 assert n1.node.received
                 assert n2.node.received
-                # Whatever came first: the smaller id's, and no change after it.
+                # In either order: the smaller id's, and no change after it.
                 changes = [each for each, before in zip(links[1:], links, strict=False) if each != before]
                 assert len(changes) <= 2
                 assert links[-1] == n2.transport.status()[0].opened_by
@@ -143,7 +143,7 @@ def test_a_member_that_was_removed_is_cut_off_and_told(caplog: pytest.LogCapture
 
 
 def test_who_was_let_in_is_cut_off_once_its_id_belongs_to_another_data_directory() -> None:
-    """What it acknowledges must not count for the one that has the id now."""
+    """Its acknowledgements must not count for the directory that has the id now."""
 
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2, running_peer("n0") as n0:
@@ -240,7 +240,7 @@ def test_a_silent_peer_is_cut_and_an_idle_one_is_not() -> None:
             running_peer("n2", limits=limits) as n2,
             running_peer("n3", limits=mute) as n3,
         ):
-            n3.node.leaving = (n1.member, n2.member)  # It knows them, and dials nobody.
+            n3.node.leaving = (n1.member, n2.member)  # It knows them, and dials none of them.
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2, n3))
             await connected(n1, n2)

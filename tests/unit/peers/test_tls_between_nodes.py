@@ -46,7 +46,7 @@ def test_nodes_with_certificates_are_peers(certifier: Certifier) -> None:
 
 
 async def refused_by(n1: PeerProcess, certificates: Certificates, *, hello_of: str) -> PeerRefused | Unavailable:
-    """What n1 answers to a stream of somebody with these certificates, who says to be ``hello_of``."""
+    """Return n1's answer to a stream with these certificates, which claims to be ``hello_of``."""
     hello = make_hello(identity_of_node(hello_of), "h:1", (9, 9), "n1")
     async with calling(n1, certificates) as connection:
         found = await how_it_ends(connection, Frame(Kind.HELLO, hello.SerializeToString()))
@@ -179,7 +179,7 @@ def test_certificates_are_renewed_under_traffic(certifier: Certifier, tmp_path: 
                 body = b"%d" % (sent := sent + 1)
 
                 def is_heard() -> bool:
-                    # Where one stream takes the place of another, a message may be lost: Raft sends again.
+                    # If one stream takes the place of another, a message may be lost: Raft sends again.
                     n1.transport.send(1, [Message("n2", body)])
                     return body in n2.node.bodies()
 
@@ -201,7 +201,7 @@ def test_certificates_are_renewed_under_traffic(certifier: Certifier, tmp_path: 
             await until(lambda: n1.transport.link_to("n2") not in (None, old), "a new stream")
             await connected(n1, n2)
             await traffic()
-            # Somebody with a certificate of the old authority is refused now.
+            # A peer with a certificate of the old authority is refused now.
             left_behind = Certifier(tmp_path / "old")
             files = TlsFiles(left_behind.node("n2").cert, left_behind.node("n2").key, new.ca)
             assert isinstance(await refused_by(n1, unchecked(files), hello_of="n2"), Unavailable)

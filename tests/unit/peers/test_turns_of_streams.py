@@ -1,4 +1,4 @@
-"""What one peer sends does not keep the loop from everything else, is told in its order, and its end comes last."""
+"""One peer's messages do not keep the loop from everything else, are told in their order, and the end comes last."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CountingPipe(asyncio.Transport):
 
 
 class Told:
-    """A receiver that writes down what it is told; the message ``bad`` is not to its taste."""
+    """A receiver that records its messages; the message ``bad`` is not to its taste."""
 
     def __init__(self, bad: bytes = b"") -> None:
         self.messages: list[bytes] = []
@@ -78,7 +78,7 @@ def test_a_flood_in_one_read_is_taken_in_turns(messages: list[bytes], in_a_turn:
         assert pipe.is_paused
         await asyncio.sleep(0)
         assert len(told.messages) <= 2 * in_a_turn
-        # What arrives meanwhile, as TLS may bring it, has to wait for its turn, too.
+        # Messages that arrive meanwhile, as TLS may bring them, have to wait for their turn, too.
         connection.data_received(frames(b"last"))
         assert len(told.messages) <= 2 * in_a_turn
         await until(lambda: len(told.messages) == len(messages) + 1, "all of it is told")

@@ -1,4 +1,4 @@
-"""What a node counts against quotas, on virtual time."""
+"""A node's counts against quotas, on virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executions that were constructed to break what a group of replicas promises: each must fail to."""
+"""Executions constructed to break the promises of a group of replicas: each must fail to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.raft_hand import GROUP, Hand
 
 
 def _rebooted(group: Hand, node_id: str, now_ms: float) -> None:
-    """The process begins again, on a host whose monotonic clock does, too."""
+    """Start the process again, on a host whose monotonic clock starts again, too."""
     before_ms, group.now_ms = group.now_ms, now_ms
     group.start(node_id)
     group.now_ms = before_ms
@@ -26,7 +26,7 @@ def test_a_time_of_an_earlier_boot_does_not_make_a_replica_fresh() -> None:
     group.run(500)
     assert group.logs["n2"].fresh_as_of_ms is not None
     _rebooted(group, "n2", 5_000.0)
-    # The leader gives back what it was told by the incarnation before.
+    # The leader gives back the numbers of the earlier incarnation.
     group.pass_ms(100, "n1", "n3")
     group.send("n1")
     (letter,) = [each for each in group.keep(to="n2") if each.message.fresh_index]
@@ -90,7 +90,7 @@ def test_a_voter_that_is_removed_holds_nobody_up_where_the_leader_dies_for_good(
     assert any(log.is_leader for log in group.logs.values())
 
 
-# --- who should not lead ---------------------------------------------------------------------------------------------
+# --- replicas that should not lead -----------------------------------------------------------------------------------
 
 
 def test_a_candidate_that_may_lead_no_longer_does_not_win() -> None:
@@ -132,7 +132,7 @@ def test_a_pre_vote_that_comes_after_its_promotion_was_taken_back_lets_no_learne
     assert learner.term == term
 
 
-# --- what is held back -----------------------------------------------------------------------------------------------
+# --- held back messages ----------------------------------------------------------------------------------------------
 
 
 def test_answers_that_wait_for_a_full_disk_are_bounded() -> None:
@@ -152,7 +152,7 @@ def test_answers_that_wait_for_a_full_disk_are_bounded() -> None:
 
 
 def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_after() -> None:
-    """An id is used again only where no data directory was bound to it. Something may have answered under it anyway."""
+    """An id is used again only if no data directory was bound to it. Something may have answered under it anyway."""
     group = Hand(3)
     leader = group.elect("n1")
     group.settle()
@@ -182,7 +182,7 @@ def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_afte
     assert progress.match_index == 0
 
 
-# --- what had no room ------------------------------------------------------------------------------------------------
+# --- changes without room --------------------------------------------------------------------------------------------
 
 
 def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> None:
@@ -216,7 +216,8 @@ def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> 
 
 
 def _alone_with_entries_that_it_counted(is_handed_to_the_disk: bool) -> tuple[Hand, int]:
-    """n1 removed n2, and has stored that; what it appended since, alone, it has not."""
+    """Return a group in which n1 removed n2, and has stored that; it has not stored its later entries, appended
+    alone."""
     group = Hand(2)
     group.elect("n1")
     log = group.logs["n1"]

@@ -1,5 +1,5 @@
-"""What one member says against what was committed, or against what a disk holds, ends nobody; what a majority of others
-has on its disks does."""
+"""One member's claim against committed entries, or against a disk's contents, ends no node; the claim of a majority of
+others, on their disks, does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.raft_hand import GROUP, Hand
 
 
 def led(voters: int = 3, *, learners: int = 0) -> Hand:
-    """n1 leads, and entry 4 is committed everywhere."""
+    """Return a group led by n1, with entry 4 committed everywhere."""
     group = Hand(voters, learners=learners)
     group.elect("n1")
     group.append("n1", b"a")
@@ -28,7 +28,7 @@ def record(index: int, term: int) -> bytes:
 
 
 def contradictions(term: int) -> dict[str, dict[str, object]]:
-    """Messages of ``term`` that say that entry 4, of term 2, is another one."""
+    """Return messages of ``term`` that say that entry 4, of term 2, is another one."""
     behind = pb.AppendEntries(prev_index=3, prev_term=2, records=[record(4, term)])
     long = pb.AppendEntries(prev_index=2, prev_term=1, records=[record(3, 2), record(4, term), record(5, term)])
     place = pb.AppendEntries(prev_index=4, prev_term=1, records=[record(5, term)])
@@ -48,7 +48,7 @@ def known(group: Hand, node_id: str) -> object:
 
 
 def commits(group: Hand, *, without: tuple[str, ...] = ()) -> Entry:
-    """Somebody leads, and an entry is committed at all others."""
+    """Elect a leader, and commit an entry at all others."""
     group.run(5_000, without=without)
     there = {each: log for each, log in group.logs.items() if each not in without}
     (leader,) = [each for each, log in there.items() if log.is_leader]
@@ -154,7 +154,8 @@ def test_an_inquiry_is_answered_from_what_is_committed_and_changes_no_term() -> 
 
 
 def lost_end(*, third_has_it: bool) -> Hand:
-    """Entry 5 is committed by n1 and n2, and n2's disk has lost it; n3 has it, or not. n2 began anew."""
+    """Return a group in which n1 and n2 committed entry 5, and n2's disk has lost it; n3 has it, or not. n2 began
+    anew."""
     group = led()
     entry = group.append("n1", b"lost")
     group.settle(without=() if third_has_it else ("n3",))
@@ -357,7 +358,7 @@ def test_a_dispute_that_cannot_be_settled_is_forgotten_once_its_member_is_quiet(
     group = led()
     group.forge("n3", "n2", term=3, **contradictions(3)["an entry"])
     log = group.logs["n2"]
-    # Nobody answers.
+    # No other member answers.
     group.run(2_000, without=("n2",))
     group.pass_ms(1_000, "n2")
     assert log.disputes.open

@@ -1,4 +1,5 @@
-"""Followers doubt entries, and a leader gives up what was doubted: never what an earlier leader may have committed."""
+"""Followers doubt entries, and a leader gives up the doubted ones: never those that an earlier leader may have
+committed."""
 
 from __future__ import annotations
 

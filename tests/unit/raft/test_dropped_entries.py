@@ -1,4 +1,4 @@
-"""What the log has dropped is not held in memory: an entry may have megabytes."""
+"""Entries that the log has dropped are not held in memory: an entry may have megabytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.raft_hand import GROUP, members
 
 
 class Large:
-    """A payload, of which can be told whether it is still held."""
+    """A payload that shows whether it is still held."""
 
     def encode(self) -> bytes:
         return b"x"

@@ -1,4 +1,4 @@
-"""Who may speak to a replica, and what its numbers may be: all else changes nothing, in memory or on the disk."""
+"""The permitted senders of a replica, and the permitted numbers: all else changes nothing, in memory or on the disk."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def what_is_known(group: Hand, node_id: str) -> object:
 
 
 def assert_untouched(group: Hand, sender: str, to: str = "n2", **message: object) -> None:
-    """What ``sender`` says changes nothing at ``to``, and is not answered."""
+    """Check that a message of ``sender`` changes nothing at ``to``, and is not answered."""
     before = what_is_known(group, to)
     group.forge(sender, to, **message)
     assert group.send(to) == []
@@ -45,7 +45,7 @@ def assert_untouched(group: Hand, sender: str, to: str = "n2", **message: object
 
 
 def messages(term: int, last: tuple[int, int]) -> list[dict[str, object]]:
-    """One of each kind, such as a leader or a candidate of ``term`` would send behind ``last``."""
+    """Return one message of each kind, such as a leader or a candidate of ``term`` would send behind ``last``."""
     index, last_term = last
     append = pb.AppendEntries(prev_index=index, prev_term=last_term, records=[record(index + 1, term)])
     asks = {"last_index": index + 100, "last_term": term}
@@ -120,7 +120,7 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     before = late.last
     group.run(1_000)
     assert late.last == before, "n4 is a stranger to n3"
-    # What n2 knows of it.
+    # n2's knowledge of it.
     words = [Word(group.logs["n2"].standing.member("n4") is not None, group.logs["n2"].last[::-1])]
     position = vouched_position(words, late.last[::-1])
     assert position is not None
@@ -151,10 +151,10 @@ def test_a_belief_ends_where_our_log_is_as_long_as_the_vouchers_was() -> None:
         ([], None),
         ([Word(True, (3, 11))], (3, 11)),
         ([Word(True, (4, 2)), Word(False, (3, 99))], (4, 2)),
-        # Who is further knows of the removal.
+        # A member that is further knows of the removal.
         ([Word(True, (3, 11)), Word(False, (3, 12))], None),
         ([Word(True, (3, 12)), Word(False, (3, 12))], None),
-        # Who is no further than we are tells nothing that our own configuration does not.
+        # A member that is no further than we are knows no more than our own configuration.
         ([Word(True, (3, 10))], None),
         ([Word(True, (2, 500))], None),
     ],
@@ -242,7 +242,7 @@ def test_a_time_that_has_not_come_says_nothing_of_how_fresh_a_replica_is() -> No
 
 
 def hard_state(group: Hand, node_id: str, term: int) -> None:
-    """As a build without bounds would have stored it."""
+    """Store a hard state as a build without bounds would have."""
     configuration = Roster.of(members(3))
     group.disks[node_id].write([HardState(term, "n3", 2, 1, configuration).log_record(GROUP)])
 

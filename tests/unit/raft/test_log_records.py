@@ -1,4 +1,4 @@
-"""What a log's records make of the log files: truncations, and the reset to a snapshot's place."""
+"""The log files after a log's records: truncations, and the reset to a snapshot's place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def kinds(writes: Writes) -> list[tuple[RecordKind, int, int]]:
 
 
 def with_a_tail() -> Hand:
-    """n2's log files have 3 to 6 of term 2; all but 3, which it has applied, reached nobody else."""
+    """Return a group in which n2's log files have 3 to 6 of term 2; all but 3, which it has applied, reached no other
+    member."""
     group = Hand(3)
     group.elect("n1")
     for body in (b"a", b"b", b"c"):
@@ -30,7 +31,7 @@ def with_a_tail() -> Hand:
 
 
 def lead_by_n3(group: Hand, *terms: int, behind: tuple[int, int] = (3, 2)) -> None:
-    """n3 leads term 3, and has n2 put entries of ``terms`` behind 3."""
+    """Let n3 lead term 3, and have n2 put entries of ``terms`` behind 3."""
     index = behind[0] + 1
     records = [Record(KIND_DATA, Encoded(b"n3"), index + i, term).stored(GROUP) for i, term in enumerate(terms)]
     append = pb.AppendEntries(prev_index=behind[0], prev_term=behind[1], records=records)
@@ -42,7 +43,7 @@ def snapshot(group: Hand, index: int, term: int) -> tuple[SnapshotMeta, list[Ent
 
 
 def assert_comes_back(group: Hand, node_id: str = "n2") -> None:
-    """After a crash now, and after one when all is stored, the log is what the records come to."""
+    """Check that the log is the sum of the records, after a crash now, and after one when all is stored."""
     durable = group.logs[node_id]._core.journal.durable_index
     disk = group.disks[node_id].copy()
     assert disk.last[0] >= durable

@@ -22,7 +22,7 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
 
 
 def a_journal(term: int = 5) -> Journal:
-    """After entry 2 of term 1, with entries 3 and 4 of term 5."""
+    """Return a journal after entry 2 of term 1, with entries 3 and 4 of term 5."""
     start = HardState(term, "", 2, 1, Roster.of(members(3)))
     journal = Journal(GROUP, decode_stored(GROUP, start.log_record(GROUP), ()), (2, 1))
     for index in (3, 4):
@@ -35,7 +35,7 @@ def a_record(index: int, term: int) -> Record:
 
 
 def committed_by(group: Hand) -> RaftLog:
-    """A leader with an entry that is committed and not handed over."""
+    """Return a leader with an entry that is committed and not handed over."""
     log = group.elect("n1")
     group.append("n1", b"a")
     group.settle()
@@ -113,7 +113,7 @@ def test_the_writes_that_become_durable_are_those_that_were_taken() -> None:
 
 
 def to_apply() -> tuple[RaftLog, Entry]:
-    """An entry that is committed and durable, and not handed over."""
+    """Return an entry that is committed and durable, and not handed over."""
     group = Hand(1)
     log = committed_by(group)
     entry = group.append("n1", b"b")

@@ -1,4 +1,4 @@
-"""A replicated log through its seam: what a node sees of it, with and without other members."""
+"""A replicated log through its seam: a node's view of it, with and without other members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that were lost on the way are sent again, whatever else goes on; entries that a disk lost are not."""
+"""Entries that were lost on the way are sent again, under any other events; entries that a disk lost are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEP_MS = 20.0
 
 
 def damaged(letter: Letter) -> Letter:
-    """The same message, with a byte of its first entry turned."""
+    """Return the same message, with a byte of its first entry turned."""
     message = letter.message
     if letter.kind == "append" and message.append.records:
         record = bytearray(message.append.records[0])
@@ -24,7 +24,7 @@ def damaged(letter: Letter) -> Letter:
 
 
 def times_sent(group: Hand, duration_ms: float) -> list[float]:
-    """When entries were sent to n3, each damaged on its way."""
+    """Return when entries were sent to n3, each damaged on its way."""
     seen = []
     for _ in range(int(duration_ms / STEP_MS)):
         group.pass_ms(STEP_MS)

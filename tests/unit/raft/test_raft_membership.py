@@ -226,7 +226,7 @@ def test_who_joins_a_group_of_one_is_brought_to_all_of_it_and_counts_from_then_o
     assert group.logs["n2"].last == group.logs["n1"].last
 
 
-# --- what had no room ---------------------------------------------------------------------------------------------
+# --- changes without room -----------------------------------------------------------------------------------------
 
 
 def alone() -> Hand:
@@ -309,7 +309,7 @@ def test_a_term_a_vote_and_a_leaders_first_entry_are_never_taken_back() -> None:
     assert not log.withdraw(writes)
     group.store("n1")
     assert log.is_leader
-    # Nor before its first entry is applied, whatever the writes hold.
+    # Nor before its first entry is applied, whatever its writes.
     group.start("n1")
     group.pass_ms(1)
     group.sync("n1")
@@ -319,7 +319,7 @@ def test_a_term_a_vote_and_a_leaders_first_entry_are_never_taken_back() -> None:
 
 
 def test_a_configuration_is_never_taken_back() -> None:
-    """n2 was sent what stands before its removal; and the removal counts from when it is appended."""
+    """n2 was sent the entries before its removal; and the removal counts from when it is appended."""
     group = Hand(1, learners=1)
     group.elect("n1")
     log = group.logs["n1"]
@@ -331,7 +331,7 @@ def test_a_configuration_is_never_taken_back() -> None:
     assert log.configuration.is_alone("n1")
     assert [each.index for each in writes] == [entry.index, entry.index + 1, entry.index + 2]
     assert not log.withdraw(writes)
-    # Nor what was on its way when the change was appended behind it.
+    # Nor messages on their way when the change was appended behind them.
     group = Hand(1, learners=1)
     group.elect("n1")
     log = group.logs["n1"]

@@ -1,7 +1,7 @@
 """Each rule that keeps PySyncObj safe: a scenario in which it matters, and the same with the rule switched off.
 
 A scenario that passes without its rule proves nothing, so each runs twice: it must hold, and it must fail once the code
-that keeps the rule is replaced by what would stand there without it.
+that keeps the rule is replaced by code without it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _acknowledge_everything(self, sender, message, matched_index, _doubt=None, o
 
 
 def _with_a_stray_tail() -> Hand:
-    """n1 wrote entries 4 and 5 of term 2, which reached nobody; n2 leads a later term."""
+    """Return a group: n1 wrote entries 4 and 5 of term 2, which reached no other member; n2 leads a later term."""
     group = Hand(3, settings=RaftSettings(message_bytes_max=100))
     group.elect("n1")
     group.append("n1", b"stray")
@@ -155,7 +155,7 @@ def _old_acknowledgement() -> None:
     group.send("n2")
     late = group.keep(sender="n2", kind="acknowledgement")
     group.mail.clear()
-    # n1 loses what it had not stored, and leads again without n2, which would not vote for it.
+    # n1 loses its unstored entries, and leads again without n2, which would not vote for it.
     group.start("n1")
     group.elect("n1", without=("n2",))
     for body in (b"d", b"e", b"f"):
@@ -195,7 +195,7 @@ def _count_messages(self, sender, response, original=Elections.on_response) -> N
 
 
 def _campaigning(voters: int, learners: int = 0) -> Hand:
-    """n1 has asked for votes, which are in the mail."""
+    """Return a group in which n1 has asked for votes, which are in the mail."""
     group = Hand(voters, learners=learners)
     for other in set(group.logs) - {"n1"}:
         group.logs[other].may_lead = False
@@ -464,7 +464,7 @@ def _pre_vote() -> None:
 
 
 def _request(group: Hand, to: str, *, is_transfer: bool = False, is_pre_vote: bool = False) -> list[str]:
-    """A request for a vote in the next term, whose log nobody can refuse; what comes back."""
+    """Send a request for a vote in the next term, with a log that no member can refuse. Returns the answers."""
     log = group.logs[to]
     request = pb.VoteRequest(
         term=log.term + 1, last_index=99, last_term=log.term, is_transfer=is_transfer, is_pre_vote=is_pre_vote
@@ -570,7 +570,7 @@ def _with_lease() -> Hand:
 
 
 def _reads_at_once(group: Hand) -> bool:
-    """Whether n1 confirms a read now, without a word of anyone."""
+    """Return whether n1 confirms a read now, without a word of any other."""
     log = group.logs["n1"]
     number = log.read_round()
     log.tick(group.now_ms)
@@ -631,7 +631,7 @@ def _only_leaders_append() -> None:
     assert group.logs["n2"].last == before
 
 
-# --- 9, 10. what PySyncObj would interpret -------------------------------------------------------------------------
+# --- 9, 10. bytes that PySyncObj would interpret -------------------------------------------------------------------
 
 
 @rule(
@@ -712,7 +712,7 @@ def _drop_suffix(self, index, term, configuration, *, was_kept, original=Journal
 
 
 def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
-    """n2 holds entries up to 6, none of which it knows to be committed but the first; a snapshot of entry 5 comes."""
+    """Return a group: n2 has entries up to 6, knows only the first to be committed; a snapshot of entry 5 comes."""
     group = Hand(3)
     group.elect("n1")
     for body in (b"a", b"b", b"c"):
@@ -755,7 +755,7 @@ def _old_snapshot() -> None:
 
 
 def _with_a_lost_end() -> Hand:
-    """n1 and n2 have committed entry 5, n2's disk has lost it, and n1 has said so."""
+    """Return a group in which n1 and n2 have committed entry 5, n2's disk has lost it, and n1 has said so."""
     group = Hand(3)
     group.elect("n1")
     group.append("n1", b"everywhere")

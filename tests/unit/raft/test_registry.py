@@ -1,4 +1,5 @@
-"""Where nodes are, and which ids are used up: added before a configuration has a node, removed after it, used once."""
+"""The addresses of nodes, and the ids that are used up: added before a configuration has a node, removed after it, used
+once."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ BOUND = Member("n5", "host:5", "s5", "c:5")
 
 
 def led(**settings: object) -> tuple[Hand, RaftLog]:
-    """A group of four, led by n1."""
+    """Return a group of four, led by n1."""
     group = Hand(4, settings=RaftSettings(**settings))  # type: ignore[arg-type]
     log = group.elect("n1")
     group.settle()
@@ -25,7 +26,7 @@ def led(**settings: object) -> tuple[Hand, RaftLog]:
 
 
 def dies_between_the_two_entries(group: Hand) -> RaftLog:
-    """n1 reaches the others with the first entry of its change only, and is gone. Who leads next."""
+    """Let n1 reach the others with the first entry of its change only, and end it. Returns the next leader's log."""
     group.pass_ms(0, "n1")
     group.send("n1")
     for node_id in ("n2", "n3"):
@@ -62,7 +63,7 @@ def test_an_addition_that_was_cut_off_adds_nobody_and_is_cleared_away() -> None:
     assert next_log.members.tidy() is not None
     assert next_log.roster.registry == Registry(members(4))
     assert next_log.members.tidy() is None
-    # With or without that it can be announced, where it is to be now.
+    # In both cases it can be announced, at its present address.
     next_log.members.add_learner(Member("n5", "host:55"))
     assert next_log.roster.learners == (Member("n5", "host:55"),)
 
@@ -82,7 +83,7 @@ def test_a_removal_that_was_cut_off_is_completed_by_the_next_leader() -> None:
     next_log = dies_between_the_two_entries(group)
     assert next_log.configuration == Configuration(("n1", "n2", "n3"))
     assert next_log.roster.registry == Registry(members(4))
-    # Also before that nobody takes its id.
+    # Also before that the id can't be taken.
     with pytest.raises(InvalidArgument, match=r"an id is never used again: take another one \(got n4\)"):
         next_log.members.add_learner(Member("n4", "host:44"))
     next_log.members.tidy()
@@ -159,7 +160,7 @@ def test_a_data_directory_is_bound_to_an_id_once() -> None:
 
 
 def test_who_is_in_the_log_is_known_before_that_is_applied() -> None:
-    """Else three of four, one of them new, could not go on where the leader that added it dies."""
+    """Else three of four, one of them new, could not go on if the leader that added it dies."""
     group, log = led()
     log.members.add_learner(N5)
     group.settle()

@@ -1,4 +1,4 @@
-"""What members say of their room, and how much a leader may append before too few of them can store it."""
+"""The members' reports of their room, and how much a leader may append before too few of them can store it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLENTY = Room(1 << 30, 1 << 30)
 
 
 def led(voters: int, *, learners: int = 0) -> Hand:
-    """n1 leads."""
+    """Return a group led by n1."""
     group = Hand(voters, learners=learners)
     group.elect("n1")
     group.run(3 * group.settings.heartbeat_ms)
@@ -20,7 +20,7 @@ def led(voters: int, *, learners: int = 0) -> Hand:
 
 
 def told(group: Hand, **rooms: Room) -> None:
-    """All is applied. Then each measures its room, and the leader hears of it with a heartbeat."""
+    """Apply all. Then each measures its room, and the leader hears of it with a heartbeat."""
     group.run(3 * group.settings.heartbeat_ms)
     for node_id, room in rooms.items():
         group.logs[node_id].room.measured(room)
@@ -32,7 +32,7 @@ def left(group: Hand, *, frees: bool = False) -> float:
 
 
 def heartbeat_answer(group: Hand) -> tuple[int, int]:
-    """What n2 says of its room, asked now."""
+    """Return n2's report of its room, asked now."""
     group.mail.clear()
     group.pass_ms(group.settings.heartbeat_ms, "n1")
     group.send("n1")

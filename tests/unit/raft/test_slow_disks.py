@@ -1,4 +1,4 @@
-"""A disk that is slow makes a group slow. One that hangs, where others do better, loses its node the leadership."""
+"""A disk that is slow makes a group slow. One that hangs, if others do better, loses its node the leadership."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no replica has whole: DATA_LOSS, and all else works, until an operator gives it up by name."""
+"""Items that no replica has whole: DATA_LOSS, and all else works, until an operator gives it up by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.damaged_nodes import (
 from support.node_world import World
 from support.nodes import key, put
 
-# --- what nobody has -----------------------------------------------------------------------------------------------
+# --- items that no replica has -------------------------------------------------------------------------------------
 
 
 def test_a_key_that_nobody_has_whole_is_data_loss_and_everything_else_works() -> None:
@@ -77,7 +77,7 @@ def test_a_new_member_is_brought_a_snapshot_in_which_the_lost_key_is_as_lost() -
 
 
 def test_no_snapshot_brings_a_lost_version_whose_key_is_in_doubt_until_the_loss_is_accepted() -> None:
-    """Where it stands, reads of its neighbours are refused; there nobody would know of what they are."""
+    """In its range, reads of its neighbours are refused; it is unknown which keys are there."""
     world = World(settings=RaftSettings(retain_entries=0, retain_bytes=0), limits=NodeLimits(patrol_ms=1_000))
 
     async def scenario() -> None:
@@ -235,7 +235,7 @@ def test_an_accepted_loss_is_a_deletion_at_its_timestamp_on_every_replica() -> N
 
 
 def test_a_version_in_the_future_that_is_given_up_never_comes_true() -> None:
-    """Its timestamp has turned, and nobody knows the true one."""
+    """Its timestamp has turned, and the true one is unknown."""
     world = World()
 
     async def scenario() -> None:

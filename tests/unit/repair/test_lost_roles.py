@@ -1,5 +1,5 @@
-"""The keys of roles are damaged, or given up: nobody may do anything who might have been anybody, until roles are
-switched off from outside."""
+"""The keys of roles are damaged, or given up. Until roles are switched off from outside, all callers whose rights may
+be affected are denied."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def until_lost(world: World, lost: bytes) -> None:
 
 
 async def switch_off(world: World, directory: Path) -> None:
-    """As it is done offline, on each that may lead."""
+    """Switch roles off as it is done offline, on each that may lead."""
     marks = []
     waiting = []
     for name in NAMES:
@@ -105,7 +105,7 @@ def test_the_loss_of_the_switch_locks_everybody_out_and_the_way_out_is_offline(t
         await with_roles(world)
         lost = damage(world, AUTH_KEY, with_key=with_key)
         await until_lost(world, lost)
-        # What is in memory is right: nobody has to stop.
+        # The copy in memory is right: no node has to stop.
         assert [refusal(place.node) for place in world.places.values()] == [None] * 3
         await accept_loss(world.leader().meta, lost)
         await world.settled()
@@ -122,7 +122,7 @@ def test_the_loss_of_the_switch_locks_everybody_out_and_the_way_out_is_offline(t
         assert equal(world)
         leader = world.leader().meta
         await leader.write(changes.enable("next", Kind.CERTIFICATE, None), size_bytes=1)
-        # Whom there was, there is.
+        # The principals of before are there.
         assert AuthState(leader.reader(leader.read_ts())).switch() == Switch(True, principals=3, admins=2)
         assert refusal(world.leader()) is None
 

@@ -22,12 +22,12 @@ NEWER = 30
 
 @pytest.fixture
 def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer holds a few items, as one of ordinary size does of a key with thousands of versions."""
+    """Bound an answer to a few items, as one of ordinary size holds of a key with thousands of versions."""
     monkeypatch.setattr(ranges, "ITEMS_MAX", 10)
 
 
 async def written(world: World, count: int) -> list[Timestamp]:
-    """The timestamps of so many versions of one key, applied by all."""
+    """Write ``count`` versions of one key, applied by all, and return their timestamps."""
     times = [(await world.leader().meta.write(put("k", b"%d" % number))).ts for number in range(count)]
     await world.settled()
     return times
@@ -44,7 +44,7 @@ def take_out(place: Place, *times: Timestamp) -> None:
 
 
 def told(node: Host, *times: Timestamp) -> None:
-    """Another member has told the node that it lacks these."""
+    """Tell the node, as another member would, that it lacks these."""
     for ts in times:
         node.meta.store.distrust(lost(stored(ts)))
         node.meta.integrity.repairs.fill(lost(stored(ts)), stored(ts))

@@ -1,4 +1,4 @@
-"""A damaged item belongs to a range by its key, also where it is the next one that stands behind it."""
+"""A damaged item belongs to a range by its key, even if it is the next one that stands behind the range."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def key(number: int, ts: int = 1) -> bytes:
 
 
 def apply(engine: Engine, index: int, *items: Item, **more: bytes) -> None:
-    """As applying the log does: the items, and the record of where this replica stands."""
+    """Apply as the log does: the items, and the record of this replica's position."""
     with engine.write() as txn:
         txn.put_many(Space.DATA, sorted(items))
         txn.put(Space.META, OF.applied[0], AppliedState(index=index, term=1, last_ts=at(index), **more).encode())  # type: ignore[arg-type]
@@ -63,7 +63,7 @@ def rot(engine: Engine, *keys: bytes, space: Space = Space.DATA) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[LmdbEngine, LmdbEngine]]:
-    """Two replicas that have applied the same 600 versions, and stand at entry 5."""
+    """Yield two replicas that have applied the same 600 versions, and stand at entry 5."""
     here, there = open_lmdb(tmp_path / "here"), open_lmdb(tmp_path / "there")
     for each in (here, there):
         apply(each, 5, *(item(number) for number in range(600)))
@@ -95,7 +95,7 @@ def test_a_damaged_version_is_replaced_by_the_other_replicas(pair: tuple[LmdbEng
 def test_a_version_whose_key_has_turned_gets_its_true_name_back(
     tmp_path: Path, pair: tuple[LmdbEngine, LmdbEngine], number: int, at_byte: int, bit: int
 ) -> None:
-    """Wherever that puts it: in its order or out of it, so that searches pass by it, or by what is beside it."""
+    """Wherever that puts it: in its order or out of it, so that searches miss it, or its neighbours."""
     here, there = pair
     true, value = item(number)
     turned = bytearray(true)
@@ -142,7 +142,7 @@ def test_a_turned_key_is_not_deleted_on_the_word_of_a_replica_that_is_behind(
 def test_a_turned_key_is_not_deleted_on_an_answer_that_ends_before_its_range_does(
     tmp_path: Path, pair: tuple[LmdbEngine, LmdbEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process may end before the next answer brings its true name, and then nobody knows that it is missing."""
+    """The process may end before the next answer brings its true name, and then nothing shows that it is missing."""
     monkeypatch.setattr(ranges, "ITEMS_MAX", 10)
     here, there = pair
     rot(here, *(key(number) for number in range(100, 130) if number != 115))
@@ -274,7 +274,7 @@ def test_an_answer_that_is_none_is_refused() -> None:
 
 
 def compared(here: Engine, there: Engine, space: Space = Space.DATA) -> int:
-    """Everything made the same, piece by piece; how many pieces differed."""
+    """Make everything the same, piece by piece, and return how many pieces differed."""
     (start, end), pieces = OF.bounds(space), 0
     while start < end:
         own = own_slice(here, OF, Ask(space, start, end))
@@ -295,7 +295,7 @@ def test_a_comparison_of_everything_changes_nothing_where_all_is_equal(pair: tup
 
 
 def test_a_comparison_finds_what_no_checksum_tells(pair: tuple[LmdbEngine, LmdbEngine]) -> None:
-    """What is missing, what should not be there, what is another one: and keeps what the other has not applied yet."""
+    """Missing items, extra items, changed items: and it keeps items that the other has not applied yet."""
     here, there = pair
     with here.write() as txn:
         txn.delete(Space.DATA, key(3))
@@ -335,7 +335,8 @@ def test_a_remembered_request_is_repaired_and_one_that_is_forgotten_is_not_broug
 
 @pytest.fixture
 def tables() -> tuple[MemoryEngine, MemoryEngine, list[Item]]:
-    """Two replicas that remember requests above their floor, and two below it: those were in flight when it rose."""
+    """Return two replicas that remember requests above their floor, and two below it: those were in flight when it
+    rose."""
     here, there = MemoryEngine(), MemoryEngine()
     ids = [bytes(at(number)) + bytes(8) for number in range(9)]
     remembered = Remembered(b"h" * 16, at(1), b"the reply")
@@ -390,5 +391,5 @@ def test_a_request_below_the_floor_that_the_next_floor_forgot_is_not_brought_bac
 
 
 def test_the_suffix_of_a_version_is_its_timestamp() -> None:
-    """What the comparison of everything goes by."""
+    """The comparison of everything goes by it."""
     assert key(1, ts=4).endswith(suffix_of(at(4)))

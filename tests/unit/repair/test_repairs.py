@@ -1,4 +1,5 @@
-"""Whole nodes with damage in their data: it is repaired in place, from whoever has it whole. Nothing is given up."""
+"""Whole nodes with damage in their data: it is repaired in place, from a member that has it whole. Nothing is given
+up."""
 
 from __future__ import annotations
 
@@ -161,7 +162,7 @@ def test_a_remembered_request_is_repaired_as_well() -> None:
     world.run(scenario)
 
 
-# --- what the node's own patrol finds ------------------------------------------------------------------------------
+# --- findings of the node's own patrol -----------------------------------------------------------------------------
 
 
 def test_a_row_whose_timestamp_has_turned_is_found_by_the_patrol_and_repaired() -> None:

@@ -112,7 +112,8 @@ def test_fingerprints_are_fastavros_and_apaches(declaration: Any) -> None:
     # Both print the number's bytes, the lowest first, as Avro's single-object encoding stores them.
     assert crc64_fingerprint(schema).to_bytes(8, "little").hex() == fastavro.schema.fingerprint(form, "CRC-64-AVRO")
     assert sha256_fingerprint(schema).hex() == fastavro.schema.fingerprint(form, "SHA-256")
-    # Of the form: given the declaration, Apache's package leaves logical types in, which the specification strips.
+    # The fingerprint is of the form: given the declaration, Apache's package leaves logical types in, which the
+    # specification strips.
     theirs = avro.schema.parse(form)
     assert sha256_fingerprint(schema) == theirs.fingerprint("sha256")
     assert crc64_fingerprint(schema).to_bytes(8, "little") == theirs.fingerprint("CRC-64-AVRO")

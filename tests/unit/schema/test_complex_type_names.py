@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def declared(word: str, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A record that declares a type of that name, and refers to it three times; and a document."""
+    """Return a record that declares a type of that name, and refers to it three times; and a document."""
     declaration, value = KINDS[kind]
     fields = [
         {"name": "first", "type": {**declaration, "name": word}},

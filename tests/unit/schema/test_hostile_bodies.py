@@ -1,4 +1,4 @@
-"""Bytes from outside: refused by the field's path, in bounded time and memory, whatever they are."""
+"""Bytes from outside: refused by the field's path, in bounded time and memory, for any bytes."""
 
 from __future__ import annotations
 

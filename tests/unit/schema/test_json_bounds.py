@@ -44,7 +44,7 @@ def test_what_is_nested_too_deeply_is_refused(brackets: bytes) -> None:
 
 
 class CountedBytes(bytearray):
-    """Counts how many of it are read one by one; whatever reads them otherwise reads all of them, at each try."""
+    """Counts how many of it are read one by one; other reads of it take all bytes, at each try."""
 
     read = 0
 

@@ -1,4 +1,4 @@
-"""Defaults: which JSON is one, what it means, and that none is a trap."""
+"""Defaults: which JSON is one, its meaning, and that no default is a trap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a declaration may say, and how each mistake in one is named."""
+"""The contents of a declaration, and the name of each mistake in one."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_clock_that_is_put_back_silences_no_stranger(tmp_path: Path) -> None:
 
 
 def test_a_principal_that_is_denied_pushes_nothing_out(tmp_path: Path) -> None:
-    """4,200 denials of a commit to many tables, whose names cost six bytes a character: these were 131 MiB."""
+    """4,200 denials of a commit to many tables, with names of six bytes a character: these were 131 MiB."""
     now_ms = 1_700_000_000_000.0
     audit = Audit(tmp_path, "n1", lambda: now_ms)
     audit.ended("cortado.v1.Auth/Grant", caller("root"), None, None, changes=True)

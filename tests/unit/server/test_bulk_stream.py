@@ -27,7 +27,7 @@ START = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mod
 
 
 async def make_table(node: Host) -> int:
-    """The table d.t; its schema's id."""
+    """Make the table d.t, and return its schema's id."""
     registered = await SchemasService(node).register(
         schemas_pb2.RegisterSchemaRequest(subject="d.t", schema=json.dumps(ROW))
     )
@@ -39,7 +39,7 @@ async def make_table(node: Host) -> int:
 
 
 def chunk(schema_id: int, sequence: int) -> documents_pb2.BulkRequest:
-    """One row, whose key is in every chunk."""
+    """Return a chunk of one row; its key is in every chunk."""
     body = encode_document(parse_schema(json.dumps(ROW)), {"id": 1, "n": sequence})
     rows = common_pb2.RowBatch(schema_id=schema_id, bodies=body, lengths=len(body).to_bytes(4, "little"))
     return documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=rows))

@@ -31,7 +31,7 @@ Behaviour = Callable[[kv_pb2.KvGetRequest], Awaitable[Any]]
 
 
 class Kv:
-    """A service whose ``get`` is what the test says."""
+    """A service with a ``get`` that the test sets."""
 
     def __init__(self, get: Behaviour) -> None:
         self.get = get
@@ -73,7 +73,7 @@ class Stream:
         self._requests.put_nowait(None)
 
     async def receive(self) -> list[calls_pb2.CallReply]:
-        """The replies of the next message."""
+        """Return the replies of the next message."""
         async with asyncio.timeout(5):
             return list(calls_pb2.ReplyBatch.FromString(await anext(self.messages)).replies)
 

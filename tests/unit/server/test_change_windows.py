@@ -1,4 +1,4 @@
-"""``Watch.Window``: where the next changes end, in whole commits, and parts of a range with equally many of them."""
+"""``Watch.Window``: the end of the next changes, in whole commits, and parts of a range with equally many of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def scene(scenario: Callable[[World, Host], Awaitable[None]], **settings: Any) -
 
 
 async def commit(node: Host, names: str, size: int = 1) -> Timestamp:
-    """One commit that puts these keys."""
+    """Make one commit that puts these keys."""
     puts = [
         common_pb2.Operation(put_pair=common_pb2.KvPut(namespace="a", key=name.encode(), value=b"v" * size))
         for name in names
@@ -240,7 +240,7 @@ def test_it_ends_below_the_drop_of_what_it_is_of() -> None:
         await commit(node, "ab")
         reply = await service.drop_namespace(kv_pb2.DropNamespaceRequest(namespace="a"))
         dropped_ts = timestamp_value(kv_pb2.DropNamespaceResponse.FromString(reply).dropped.dropped)
-        # What comes in its place is of another generation, which a window from before would never tell.
+        # Its successor is of another generation; a window from before would never tell it.
         written_ts = await commit(node, "c")
         last = await window(node, until=at(written_ts))
         assert (last.changes, timestamp_value(last.until)) == (2, dropped_ts.previous())

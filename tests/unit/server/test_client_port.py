@@ -1,4 +1,4 @@
-"""The port for clients is looked at, served again where gRPC's server ends, and lost where that can't be."""
+"""The port for clients is looked at, served again if gRPC's server ends, and lost if that can't be."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def number_of(port: ClientPort) -> int:
 
 
 def end(port: ClientPort) -> Connection:
-    """Send what ends gRPC's server."""
+    """Send bytes that end gRPC's server."""
     connection = Connection(port.address, acknowledges=False)
     connection.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, request(b"/\xff")))
     return connection

@@ -1,4 +1,4 @@
-"""docs/configuration.md ends with what the code says of the settings."""
+"""docs/configuration.md ends with the settings as the code describes them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A killed process, a full disk and a failing disk at every write and every sync of both stores, on the real files.
 
-After each: a restart finds everything that was acknowledged, and nothing else but what was under way, whole.
-What a loss of power leaves of the log files is in ``tests/unit/log_files/test_log_crashes.py``: no real file can tell.
+After each: a restart finds everything that was acknowledged, and beyond that only the operation under way, whole. The
+log files after a loss of power are in ``tests/unit/log_files/test_log_crashes.py``: no real file can tell.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ NAMES: Final = {
     "_sync_data > fcntl": "the same on macOS",
     "_sync_folder > fsync": "the names of a folder, synced",
 }
-"""Each write and each sync of the stores, and what it is of."""
+"""Each write and each sync of the stores, with its meaning."""
 
 NOT_PASSED: Final = {
     "_preallocate > ftruncate": "the file system here promises blocks",
@@ -93,7 +93,7 @@ AFTER: Final = {
     "_create > unlink": Fault.KILL,
     "FolderFiles.create > unlink": Fault.FULL,
 }
-"""Passed only where this struck before."""
+"""Passed only if this struck before."""
 
 JOINING: Final = replace(IDENTITY, cluster_id="")
 APPENDS: Final = 14
@@ -102,7 +102,7 @@ PAYLOAD_BYTES: Final = 900
 
 @dataclass
 class Promised:
-    """What was acknowledged, and what was asked for at least."""
+    """The acknowledged entries, and those that were at least asked for."""
 
     entries: list[int] = field(default_factory=lambda: [0, 0])
     applied: list[int] = field(default_factory=lambda: [0, 0])
@@ -112,14 +112,14 @@ class Promised:
 
 @contextmanager
 def promising(what: list[T], value: T) -> Iterator[None]:
-    """It is asked for; where the block ends well, it is acknowledged."""
+    """Ask for a value; acknowledge it if the block ends well."""
     what[1] = value
     yield
     what[0] = value
 
 
 class Replica:
-    """The two stores of one life, written as a node does: the log first, then what is applied, then the base."""
+    """The two stores of one life, written as a node does: the log first, then the applied entries, then the base."""
 
     def __init__(self, path: Path, promised: Promised) -> None:
         self.promised = promised
@@ -164,7 +164,7 @@ class Replica:
             self.log.append([hard_state(1, index)])
 
     def check(self) -> None:
-        """What a start finds is what was promised, or that and all of what was under way."""
+        """Check that a start finds the promised state, or that and all of the operation under way."""
         promised = self.promised
         assert self.engine.identity.cluster_id in promised.cluster_ids
         assert self.base in promised.base
@@ -188,7 +188,7 @@ def key_of(index: int) -> bytes:
 
 
 def go_on(replica: Replica) -> Iterator[None]:
-    """From what was promised to the end of the story: a step is done when the next one is asked for."""
+    """Go on from the promised state to the end of the story: a step is done when the next one is asked for."""
     promised = replica.promised
     if not replica.engine.identity.cluster_id:
         replica.join()
@@ -207,7 +207,7 @@ def go_on(replica: Replica) -> Iterator[None]:
 
 
 def live(path: Path, promised: Promised, striking: Striking) -> None:
-    """One life, up to the end of the story or what ends it. A full disk has room again when it is asked again."""
+    """Run one life, up to the end of the story or an error. A full disk has room again when it is asked again."""
     try:
         with closing(Replica(path, promised)) as replica:
             replica.check()
@@ -249,7 +249,7 @@ def test_whatever_ends_a_process_at_a_point_what_was_acknowledged_is_there(tmp_p
                 live(path, promised, striking)
                 assert striking.passed[number] == where
                 striking.is_off = True
-                # The first start repairs what it finds, the second one finds it repaired.
+                # The first start makes repairs, the second one needs none.
                 for _ in range(2):
                     live(path, promised, striking)
             points |= striking.points

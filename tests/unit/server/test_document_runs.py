@@ -1,4 +1,4 @@
-"""Plain puts and gets of documents that are answered together: which are plain, and what they rest on."""
+"""Plain puts and gets of documents that are answered together: which are plain, and the state that they rest on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.run_twins import Served, serving, sizes_of_runs
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of the runs of writes that are submitted."""
+    """Return the sizes of the runs of writes that are submitted."""
     return sizes_of_runs(monkeypatch)
 
 
@@ -136,7 +136,7 @@ def test_what_may_be_refused_when_it_is_evaluated_is_evaluated_one_by_one(sizes:
 
 
 async def stage(served: Served, row: int) -> None:
-    """A large transaction stages the row, and stays open."""
+    """Stage the row by a large transaction that stays open."""
     tables = [large.TransactionTable(database=DATABASE, table=PLAIN)]
     begin = large.BeginLargeTransactionRequest(transaction_id=b"a" * 16, tables=tables)
     await LargeTransactionsService(served.node).begin(begin)

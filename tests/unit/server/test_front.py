@@ -1,4 +1,4 @@
-"""The native front over real connections: what a call is answered, and how it ends."""
+"""The native front over real connections: a call's answer, and its end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def get(namespace: str = "n", value: bytes = b"") -> bytes:
     return kv_pb2.KvGetRequest(namespace=namespace, key=value).SerializeToString()
 
 
-# --- what a call is answered ---------------------------------------------------------------------------------------
+# --- answers of calls ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [0, 100, 70_000, 5 * MIB])
@@ -157,7 +157,7 @@ def test_a_stream_of_replies_that_its_caller_takes_slowly_comes_whole() -> None:
     run(scenario)
 
 
-# --- what is no call -----------------------------------------------------------------------------------------------
+# --- requests that are no calls ------------------------------------------------------------------------------------
 
 
 def response(endpoint: str, headers: bytes, body: bytes = bytes(5)) -> bytes:

@@ -1,4 +1,4 @@
-"""Connections of the native front: how they end, what they may hold, and whom they make room for."""
+"""Connections of the native front: their ends, their bounds, and the connections that they make room for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 
 def ends(frames: list[Frame]) -> list[int]:
-    """The last stream of each GOAWAY."""
+    """Return the last stream of each GOAWAY."""
     return [int.from_bytes(each.payload[:4], "big") for each in frames if each.kind == GOAWAY]
 
 
@@ -124,18 +124,18 @@ def connected(front: Front, clock: Clock) -> tuple[FrontConnection, Transport]:
 
 
 def call(stream: int, path: str, request: bytes) -> bytes:
-    """A whole one."""
+    """Return a whole call."""
     message = b"\0" + len(request).to_bytes(4, "big") + request
     return frame(HEADERS, END_HEADERS, stream, fields(path)) + frame(DATA, END_STREAM, stream, message)
 
 
 def window_of(size: int) -> bytes:
-    """SETTINGS that give each stream such a window."""
+    """Return SETTINGS that give each stream a window of that size."""
     return frame(SETTINGS, 0, 0, b"\0\4" + size.to_bytes(4, "big"))
 
 
 def is_refused(endpoint: str, source: str = "127.0.0.1") -> bool:
-    """Whether a connection is closed before anything is said on it."""
+    """Return whether a connection is closed before any byte is sent on it."""
     try:
         with Connection(endpoint, acknowledges=False, source=source) as connection:
             return next(connection.frames(), None) is None
@@ -240,7 +240,7 @@ def test_a_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest()
 
 
 def test_a_connection_that_is_made_at_the_moment_at_which_the_front_stops_is_ended_with_it() -> None:
-    """uvloop closes a connection whose making is cancelled, and tells its protocol neither beginning nor end."""
+    """uvloop closes a connection that is cancelled as it is made, and tells its protocol neither beginning nor end."""
 
     class Stopping(Front):
         stopped: asyncio.Future[None] | None = None

@@ -1,4 +1,5 @@
-"""Nodes of one group are inspected: each answers for itself, whoever leads, and not for what it has not applied."""
+"""Nodes of one group are inspected: each answers for itself, under any leader, and not for entries that it has not
+applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored is shown as it lies there, a bounded piece at a time, and what is damaged is named."""
+"""Stored items are shown as they lie there, a bounded piece at a time, and damaged ones are named."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_registry_is_shown_to_people_and_to_scripts(replica: Replica) -> Non
 
 
 def test_an_entry_that_was_damaged_before_it_was_stored_is_shown_as_one_and_ends_nothing(replica: Replica) -> None:
-    """What the log files find themselves is no log any more."""
+    """If the log files find damage themselves, there is no log any more."""
     records = [each.record for each in walk(replica.log) if each.record is not None]
     records[2] = dataclasses.replace(records[2], payload=flipped(records[2].payload, 8))
     replica.log = log_disk(records)
@@ -197,7 +197,7 @@ def test_a_wrong_request_is_refused_by_what_is_wrong(
 
 
 def verify(replica: Replica, **given: object) -> pb.VerifyRangeResponse:
-    """Up to everything that may be there."""
+    """Verify up to everything that may be there."""
     request = pb.VerifyRangeRequest(up_to=timestamp_to_proto(LARGEST))
     request.MergeFrom(pb.VerifyRangeRequest(**given))  # type: ignore[arg-type]
     return replica.verify_range(request)
@@ -255,7 +255,7 @@ def test_damage_beside_the_data_is_found(replica: Replica, space: Space, kind: p
 def test_a_key_that_stands_out_of_order_is_found_and_the_end_is_reached(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An engine's tree can hold that only where its page was damaged after it was looked at."""
+    """An engine's tree can hold that only if its page was damaged after it was looked at."""
     whole = items(replica)
     wrong = [*whole[:3], (kv_key("zzz", b"")[:-1] + bytes(13), whole[3][1]), *whole[4:]]
     keys, values = [key for key, _ in wrong], [value for _, value in wrong]

@@ -178,7 +178,7 @@ def test_a_directory_that_began_a_cluster_does_not_join_another_one(
 
 
 def has(stores: Stores, *members: Member) -> Stores:
-    """The directory's group is of these members."""
+    """Make these the members of the directory's group."""
     stores.log_files.append([HardState(3, "", 9, 2, Roster.of(voters=members)).log_record(GROUP_ID)])
     stores.close()
     return Stores.beside(LmdbEngine.open(stores.engine.path, new_identity=lambda: pytest.fail("it is made")))

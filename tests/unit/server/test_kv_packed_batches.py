@@ -1,4 +1,4 @@
-"""Packed pairs on the wire: they mean what the same operations mean, and what contradicts itself is refused."""
+"""Packed pairs on the wire: they mean the same operations, and contradictions are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.dict_reader import DictStore
 
 
 def pack(*values: bytes, **more: object) -> common_pb2.KvPackedOperations:
-    """Puts of ``values`` at the keys 0, 1, ..."""
+    """Return puts of ``values`` at the keys 0, 1, ..."""
     keys, key_lengths = join([b"%d" % i for i in range(len(values))])
     joined, value_lengths = join(values)
     fields = {"keys": keys, "key_lengths": key_lengths, "values": joined, "value_lengths": value_lengths, **more}

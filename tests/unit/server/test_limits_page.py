@@ -1,4 +1,4 @@
-"""docs/limits.md says what the code says, in every row, and has no row of its own."""
+"""docs/limits.md agrees with the code in every row, and has no row of its own."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_the_page_says_what_the_code_says() -> None:
 
 
 def test_limits_that_the_page_has_once_are_one() -> None:
-    """Pairs and documents have the same, and so have what a request may hold and what a service takes."""
+    """Pairs and documents have the same limits; so have the contents of a request and the input of a service."""
     assert transactions.OPERATIONS_MAX == rows.BATCH_ROWS_MAX
     assert DEFAULT_LIMITS.batch_bytes_max == rows.BATCH_BYTES_MAX == transactions.BYTES_MAX
     assert decimals.DIGITS_MAX == 256

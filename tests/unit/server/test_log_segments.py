@@ -33,7 +33,7 @@ def entry(index: int, size: int = 1_500, term: int = 1) -> LogRecord:
 
 
 def many(entries: Iterable[LogRecord]) -> LogDisk:
-    """Several segments."""
+    """Return a log of several segments."""
     return log_disk([hard_state()], *([each] for each in entries))
 
 
@@ -45,7 +45,7 @@ def disk() -> LogDisk:
 
 
 def pieces(log: LogSegments) -> Iterator[tuple[int, Problems]]:
-    """Records and problems of one piece after another."""
+    """Yield records and problems of one piece after another."""
     start = b""
     while True:
         found = Problems(lambda: NO_NAMES)
@@ -61,7 +61,7 @@ def verified(log: LogSegments, start: bytes, end: bytes, found: Problems) -> Ver
 
 
 def problems(log: LogSegments | LogDisk) -> list[tuple[int, str, str]]:
-    """Segment, kind and message of each."""
+    """Return segment, kind and message of each."""
     segments = log if isinstance(log, LogSegments) else LogSegments(lambda: log)
     shown = [each for _, found in pieces(segments) for each in found.shown]
     return [(decode_key(each.key.key).log_segment or 0, each.kind, each.message) for each in shown]

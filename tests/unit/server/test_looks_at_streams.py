@@ -1,4 +1,4 @@
-"""An open stream is looked at again where something may have changed for it, and not otherwise."""
+"""An open stream is looked at again when something may have changed for it, and not otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one node knows of quotas: those that are applied, and how much is stored, by pages of the tree or by items."""
+"""One node's knowledge of quotas: those that are applied, and how much is stored, by pages of the tree or by items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
 
 def _used(served: Served, target: Target) -> int | None:
-    """As measured now."""
+    """Measure now, and return the used bytes."""
 
     async def measure() -> None:
         replica = served.node.meta
@@ -43,7 +43,7 @@ def _used(served: Served, target: Target) -> int | None:
 
 
 def _stored(served: Served, *ranges: tuple[bytes, bytes]) -> int:
-    """Counted."""
+    """Return the bytes stored in these ranges, counted."""
     with served.node.engine.read() as transaction:
         pages = [transaction.page(Space.DATA, *each, max_items=10_000, max_bytes=1 << 30) for each in ranges]
     return sum(sum(map(len, page.keys)) + sum(map(len, page.values)) for page in pages)
@@ -63,7 +63,7 @@ def test_what_is_measured_is_what_is_stored(served: Served) -> None:
         client.quotas.set(CARTS, stored_bytes=1 << 20)
         rows = database_range(1)
         assert _used(served, SHOP) == _stored(served, rows, staged_range(*rows)) > 300 * 100
-        # All of its versions, and nobody else's.
+        # All of its versions, and no others.
         assert _used(served, CARTS) == _stored(served, namespace_range("carts")) > 50 * 1_000
         before = _used(served, SHOP)
         assert before is not None

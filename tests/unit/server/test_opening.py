@@ -1,4 +1,4 @@
-"""Streams open a few at a time, whatever comes at once: in virtual time."""
+"""Streams open a few at a time, however many come at once: in virtual time."""
 
 from __future__ import annotations
 

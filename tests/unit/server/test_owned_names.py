@@ -1,4 +1,4 @@
-"""What principals name or number is their own: under the same names no principal reaches what is another's."""
+"""The names and numbers of principals are their own: under the same names no principal reaches another's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class World:
 
     @contextmanager
     def principals(self, **grants: tuple[str, str]) -> Iterator[list[Client]]:
-        """A client for each, all of which go with the block."""
+        """Yield a client for each principal; all of them are removed after the block."""
         clients: list[Client] = []
         try:
             for name, (role, resource) in grants.items():
@@ -286,7 +286,7 @@ def test_a_principal_that_shows_its_token_keeps_its_names_while_roles_are_off() 
 
 
 def test_a_principal_cancels_so_many_unknown_requests_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each writes the log, and pushes out what is remembered of others' requests."""
+    """Each writes the log, and pushes out remembered answers of other requests."""
     monkeypatch.setattr(transactions_service, "CANCELLED_AT_ONCE", 2)
     monkeypatch.setattr(transactions_service, "CANCELLED_MS", 1e9)
 

@@ -1,4 +1,4 @@
-"""A stream that owes bytes waits before its next message, until they are paid, or nobody asks for them any more."""
+"""A stream that owes bytes waits before its next message, until they are paid, or the quota is gone."""
 
 from __future__ import annotations
 

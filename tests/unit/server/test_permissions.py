@@ -1,4 +1,4 @@
-"""The table of permissions: a row for each method, and where each finds its resources."""
+"""The table of permissions: a row for each method, and the place in which each finds its resources."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_every_kind_of_operation_is_known() -> None:
 
 
 LISTS_OF_NAMES = {"KeyValue/ListNamespaces", "Tables/ListDatabases", "Tables/ListTables", "Schemas/ListSubjects"}
-"""Their services leave out what the caller does not see."""
+"""Their services leave out the names that the caller does not see."""
 
 
 def test_every_other_list_is_for_who_sees_the_whole_cluster_or_names_what_it_lists() -> None:
@@ -166,7 +166,7 @@ def test_what_is_about_the_cluster_names_the_cluster() -> None:
 
 
 def test_what_writes_data_adds_some_or_frees_some() -> None:
-    """Where no more may be stored the one is refused, and the other is not."""
+    """If no more may be stored, the one is refused, and the other is not."""
     for method in _methods():
         rule = RULES.get(_name(method))
         if rule is None or rule.adds is not None:

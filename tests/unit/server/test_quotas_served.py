@@ -1,4 +1,4 @@
-"""Quotas over a real port: what is refused, what waits, and what never is."""
+"""Quotas over a real port: refused calls, waiting calls, and calls that are never refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class World:
     audit: Path
 
     def set(self, target: str, **limits: int) -> None:
-        """And wait until it holds, with a full bucket."""
+        """Set a quota and wait until it holds, with a full bucket."""
         self.client.quotas.set(target, **limits)
         self.look()
         assert self.served.metering.meters.by_target[Target(target)].quota.target == target
@@ -43,7 +43,7 @@ class World:
         self.look()
 
     def look(self) -> None:
-        """At what is applied, now."""
+        """Look at the applied state, now."""
 
         async def look() -> None:
             replica = self.served.node.meta
@@ -61,17 +61,17 @@ class World:
         self.served.call(measure())
 
     def full_ms(self, namespace: str) -> float:
-        """When the namespace has a second's worth again."""
+        """Return when the namespace has a second's worth again."""
         bucket = self.served.metering.meters.by_target[Target(f"namespace:{namespace}")].bytes
         assert bucket is not None
         return bucket.full_ms
 
     def owed_ms(self, namespace: str) -> float:
-        """How long it takes until then."""
+        """Return how long it takes until then."""
         return self.full_ms(namespace) - self.served.node.monotonic_ms()
 
     def impatient(self, **options: Any) -> Client:
-        """One that is told at once what it would have to wait for longer than four seconds."""
+        """Return a client that is told at once if it would have to wait for longer than four seconds."""
         return Client(self.served.endpoint, timeout_s=4, **options)
 
 
@@ -90,7 +90,7 @@ NAMES = (f"n{number}" for number in count())
 
 @pytest.fixture
 def namespace(world: World) -> str:
-    """One of its own."""
+    """Return a namespace of the test's own."""
     name = next(NAMES)
     world.client.kv(name).put(b"k", b"v")
     return name
@@ -98,7 +98,7 @@ def namespace(world: World) -> str:
 
 @pytest.fixture(autouse=True)
 def _without_quotas(world: World) -> Iterator[None]:
-    """They go with the test that made them."""
+    """Remove, with each test, the quotas that it made."""
     yield
     with suppress(Unauthenticated):  # Behind the last one.
         for each in world.client.quotas.all():
@@ -193,7 +193,7 @@ def test_who_waits_for_a_quota_that_is_taken_away_goes_on(world: World, namespac
         next(found)
         for _ in range(100):
             client.status()
-        # Of the replies one was sent, and the time is owed that it takes; the next one would double it.
+        # One of the replies was sent, and its time is owed; the next one would double it.
         assert 8_000_000 < world.owed_ms(namespace) < 20_000_000
         world.remove(f"namespace:{namespace}")
         assert len(list(found)) == 4
@@ -351,7 +351,7 @@ def test_a_principal_has_its_own_and_another_one_too(world: World) -> None:
             world.look()
             for _ in range(50):
                 root.kv("carts").get(b"k")
-        # Gone, and it is nobody: the quota stays on the name.
+        # The principal is gone: the quota stays on the name.
         admin.auth.revoke("app")
         assert [each.target for each in admin.quotas.all()] == ["principal:app", "principal:root"]
         admin.quotas.remove("principal:app")

@@ -1,4 +1,4 @@
-"""What a reply to many keys holds, by the time that it takes to read them."""
+"""The size of a reply to many keys, by the time that it takes to read them."""
 
 from __future__ import annotations
 

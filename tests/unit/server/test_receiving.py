@@ -1,4 +1,4 @@
-"""A call's message is asked for when there is room for it; who is slow holds nobody else up for long."""
+"""A call's message is asked for when there is room for it; a slow caller holds up no other one for long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 class Caller:
-    """A call whose message comes when the test says so."""
+    """A call with a message that comes when the test says so."""
 
     def __init__(self, message: bytes | object | None = None) -> None:
         self.is_asked = False

@@ -1,4 +1,4 @@
-"""Recovery by force: of a voter's whole state alone, and in an order that a crash does not turn into two clusters."""
+"""Recovery by force: from a voter's whole state alone, and in an order that a crash does not turn into two clusters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ APPLIED = AppliedState(index=9, term=2)
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """The directory of n1 of three: entry 9 is applied, 10 and 11 are in the log."""
+    """Return the directory of n1 of three: entry 9 is applied, 10 and 11 are in the log."""
     return make(tmp_path / "data", THREE)
 
 
@@ -213,7 +213,7 @@ def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_change
 
 
 def test_a_term_is_taken_back_also_where_the_log_still_has_what_a_snapshot_replaced(stopped: Path) -> None:
-    """Its entry 10 is of another term than the snapshot's: neither that nor what follows it may stay."""
+    """Its entry 10 is of another term than the snapshot's: neither that nor any entry behind it may stay."""
     in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=10, term=5).encode())
     state = HardState((1 << 64) - 1, "", 10, 5, THREE)
     in_meta(stopped, reset_key(GROUP_ID), state.log_record(GROUP_ID).payload)

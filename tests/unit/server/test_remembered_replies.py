@@ -1,4 +1,5 @@
-"""What is remembered of a write's reply is what only that write knew: its header is made anew of whoever answers."""
+"""The remembered part of a write's reply is the part that only that write knew: the header is made anew by the
+answering node."""
 
 from __future__ import annotations
 

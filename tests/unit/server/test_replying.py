@@ -1,4 +1,4 @@
-"""Replies that their callers do not take: over a real port they are bounded, whatever was asked for."""
+"""Replies that their callers do not take: over a real port they are bounded, for any request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def front(request: pytest.FixtureRequest) -> str:
 
 @asynccontextmanager
 async def served(front: str) -> AsyncIterator[tuple[Replying, Callable[[], grpc.aio.Channel]]]:
-    """What it counts, and a connection to it, each time another one."""
+    """Yield the counts, and a function that connects anew each time."""
     replying = Replying(REPLIES_MAX * len(REPLY))
     service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
     async with served_by(front, service, Kv(), replying=replying) as endpoint:

@@ -1,4 +1,4 @@
-"""What a request may hold: every method has limits, and they are looked at before anything is parsed."""
+"""The contents of a request: every method has limits, and they are looked at before anything is parsed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def varint(number: int) -> bytes:
 
 
 def paths_to_repeated(descriptor: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The ways through a message's declaration to each of its repeated fields."""
+    """Return the ways through a message's declaration to each of its repeated fields."""
     found = []
     for each in descriptor.fields:
         if is_repeated(each):
@@ -50,7 +50,7 @@ def paths_to_repeated(descriptor: Any, path: tuple[Any, ...] = ()) -> list[tuple
 
 
 def hostile(path: tuple[Any, ...], size_bytes: int) -> bytes:
-    """A message of about so many bytes, all of which ask for items of the field at the end of ``path``."""
+    """Return a message of about ``size_bytes``, filled with items of the field at the end of ``path``."""
     last = path[-1]
     if last.cpp_type in (last.CPPTYPE_MESSAGE, last.CPPTYPE_STRING):
         tag = varint(last.number << 3 | 2)
@@ -97,14 +97,14 @@ def test_the_tables_name_what_there_is_and_all_of_it() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_no_request_becomes_more_objects_than_the_loop_can_bear(name: str) -> None:
-    """Of the items alone: so many messages at most, however a request is filled."""
+    """The items alone are bounded: a bounded number of messages, however a request is filled."""
     bytes_max = BYTES_MAX.get(name, SMALL_BYTES_MAX)
     assert items_max(METHODS[name].input_type, bytes_max) <= OBJECTS_MAX
     assert bounds_of(METHODS[name]).fields_max <= FIELDS_MAX
 
 
 def items_max(descriptor: Any, bytes_max: int) -> int:
-    """How many items a message of so many bytes may hold, by the limits and by two bytes an item."""
+    """Return how many items a message of ``bytes_max`` bytes may hold, by the limits and by two bytes an item."""
     most = 0
     for each in descriptor.fields:
         count = ITEMS_MAX[each.full_name] if is_repeated(each) else 1

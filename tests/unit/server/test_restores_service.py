@@ -1,4 +1,5 @@
-"""A cluster that takes a backup serves nobody, through changes of leaders and restarts, and then all of it at once."""
+"""A cluster that takes a backup serves no caller, through changes of leaders and restarts, and then all of it at
+once."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def puts(run: Run, part_done: int | None = None, restore_id: str = NAME) -> pb.P
 
 
 async def restored(node: Host) -> RestoresService:
-    """All is put, and the restore is not ended."""
+    """Put all rows, and do not end the restore."""
     service = RestoresService(node)
     await service.begin(BEGIN)
     await service.put(puts(FIRST, 0))
@@ -60,7 +61,7 @@ PUT = kv_pb2.KvPutRequest(namespace="n", key=b"mine", value=b"1")
 
 
 async def served_nothing(node: Host) -> None:
-    """Whoever asks is refused."""
+    """Check that every caller is refused."""
     asked = [
         KeyValueService(node).get(kv_pb2.KvGetRequest(namespace="n", key=b"a")),
         KeyValueService(node).get(kv_pb2.KvGetRequest(namespace="n", key=b"a", at=common_pb2.ReadAt(stale_ms=100_000))),

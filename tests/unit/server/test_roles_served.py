@@ -1,4 +1,4 @@
-"""Roles over a real port: who calls is told from tokens, denials are said and audited, and streams end."""
+"""Roles over a real port: callers are known by tokens, denials are said and audited, and streams end."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ def test_a_rotated_token_is_taken_from_its_file(world: World, tmp_path: Path) ->
 
 
 def test_calls_that_share_a_stream_are_their_own_callers(world: World) -> None:
-    """A call that names somebody is nobody else's, whoever opened the stream."""
+    """A call with a principal of its own belongs to that one alone, on any stream."""
     request = kv_pb2.KvGetRequest(namespace="carts", key=KEY).SerializeToString()
     names = {1: "", 2: "Bearer ", 3: "Bearer ctd_0000000000000000_" + "A" * 43, 4: f"Bearer {world.root}", 5: "x"}
     batch = calls_pb2.CallBatch(

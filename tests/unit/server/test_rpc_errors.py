@@ -1,4 +1,4 @@
-"""Errors over the wire: every one comes back as it went, within what a header may carry."""
+"""Errors over the wire: every error comes back as it went, within the bounds of a header."""
 
 from __future__ import annotations
 

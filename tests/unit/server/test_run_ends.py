@@ -1,4 +1,4 @@
-"""Plain calls of one message that are answered together: how each ends, whose they are, and what counts them."""
+"""Plain calls of one message that are answered together: their ends, their callers, and the counters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOKENS = {name: make_token(lambda count, n=n: bytes([n]) * count) for n, name in
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of the runs of puts that are submitted."""
+    """Return the sizes of the runs of puts that are submitted."""
     return sizes_of_runs(monkeypatch)
 
 
@@ -172,7 +172,7 @@ def with_roles(directory: Path, meters: Meters | None = None) -> Callable[[Host]
 
 
 async def grant(node: Host) -> None:
-    """The app may write in "n", and read there."""
+    """Allow the app to write in "n", and to read there."""
     new = {name: changes.NewToken(token.token_id, token.digest) for name, token in TOKENS.items()}
     await node.meta.write(changes.enable("root", Kind.TOKEN, new["root"]))
     await node.meta.write(changes.create("app", Kind.TOKEN, new["app"]))
@@ -210,7 +210,7 @@ def test_a_run_is_checked_once_more_where_it_is_appended(tmp_path: Path) -> None
     async def scenario(served: Served) -> None:
         await grant(served.node)
         served.disk.hold()
-        # In flight: what is decided by before it is committed still allows what follows it.
+        # In flight: the state from before it is committed decides, and still allows the calls behind it.
         revoking = asyncio.ensure_future(served.node.meta.write(changes.ungrant("app", "writer", "namespace:n")))
         await until(lambda: served.node.meta.driver.pipeline.has_uncommitted, "the entry is appended")
         calls = by(TOKENS["app"], [put(number) for number in range(1, 4)])
@@ -236,7 +236,7 @@ def test_a_quota_counts_each_call_of_a_run_and_its_bytes(tmp_path: Path, sizes: 
         meters.use({namespace: Quota(namespace, calls_per_second=10)})
         first = await served.call([put(number) for number in range(1, 9)])
         assert not any(reply.status for reply in first.values()) and sizes == [8]
-        # Two are left: of three by themselves one is refused.
+        # Two are left: of three calls by themselves one is refused.
         rest = await served.call([put(number) for number in range(11, 14)])
         assert [bool(rest[number].status) for number in (11, 12, 13)] == [False, False, True]
         assert isinstance(error(rest[13]), QuotaExceeded) and sizes == [8]

@@ -24,7 +24,7 @@ from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
 
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of the runs of puts that are submitted."""
+    """Return the sizes of the runs of puts that are submitted."""
     return sizes_of_runs(monkeypatch)
 
 
@@ -123,7 +123,7 @@ def test_a_run_is_what_a_batch_may_hold(sizes: list[int]) -> None:
     async def scenario(served: Served) -> None:
         calls = [put(number) for number in range(1, 21)]
         calls += [put(number, value=bytes(6_000)) for number in range(21, 25)]
-        # No run of any: what it may write has no room in a batch.
+        # No run of any: the writes would not fit into a batch.
         calls += [put(25, value=bytes(19_600)), put(26, value=bytes(19_600))]
         replies = await served.call(calls)
         assert all(etag(replies[number]) for number in range(1, 27))

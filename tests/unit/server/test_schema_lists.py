@@ -1,4 +1,4 @@
-"""What tools of a registry ask beyond one version: where a schema is used, which version it is already, its text."""
+"""Questions of a registry's tools beyond one version: the uses of a schema, its existing version, its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams whose replies are not taken: over a real port they give their places up where others find none."""
+"""Streams with replies that are not taken: over a real port they give their places up if others find none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_535), 
 
 
 class Scans:
-    """Scans of eight replies each, of which a connection may have two open."""
+    """Scans of eight replies each; a connection may have two open."""
 
     def __init__(self, bytes_max: int = 1 << 30) -> None:
         self.gate = Gate("scans", count_max=4, holder=holder)
@@ -49,7 +49,7 @@ class Scans:
         return self.scan
 
     def refuse(self) -> None:
-        """Another caller finds no place, unless there is one."""
+        """Take all places, and let another caller find none."""
         places = self.gate.use()
         for _ in range(places.count_max - places.count):
             self.gate.enter()

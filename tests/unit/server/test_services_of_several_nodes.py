@@ -1,5 +1,5 @@
-"""Services on nodes of one group: what the leader has acknowledged is seen by the next call, and followers say where
-to go, or serve what need not be the newest."""
+"""Services on nodes of one group. Writes that the leader has acknowledged are seen by the next call. Followers name the
+leader, or serve reads that need not be the newest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Settings as flags, in the environment and in a file: one set of names, the nearest to the start wins, each by itself,
-and whatever is wrong is named where it stands."""
+and each error is named with its place."""
 
 from __future__ import annotations
 

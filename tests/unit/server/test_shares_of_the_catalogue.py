@@ -16,7 +16,7 @@ SCHEMA = '{"type": "record", "name": "Row", "fields": [{"name": "id", "type": "l
 
 
 def fill(client: Client, database: str, what: str) -> int:
-    """How many of these the client may make, until it is refused."""
+    """Return how many of these the client may make, until it is refused."""
     for number in range(20):
         name = f"{database}.{what}{number}"
         try:

@@ -103,7 +103,7 @@ def test_a_log_that_is_lost_or_damaged_is_refused_and_no_other_is_begun(
     message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """An empty one would vote again, and forget what it acknowledged."""
+    """An empty one would vote again, and forget its acknowledgements."""
     hurt(path)
     before = contents(path)
     for _ in range(2):

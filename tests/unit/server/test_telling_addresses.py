@@ -1,4 +1,4 @@
-"""A node that moved tells its cluster where it is, and not for ever where another one tells otherwise."""
+"""A node that moved tells its cluster its address, and not for ever if another one tells otherwise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS = 12
 
 @dataclass
 class Leader:
-    """A node that leads, whose address a copy of it changes back each time where ``has_copy``."""
+    """A node that leads. If ``has_copy``, a copy of it changes its address back each time."""
 
     identity: Identity
     has_copy: bool
@@ -43,7 +43,7 @@ class Leader:
 
 
 def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long it waited after each look, up to so many."""
+    """Return how long it waited after each look, up to ROUNDS looks."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The Watch service: what its streams say, in every form, and what it refuses."""
+"""The Watch service: the messages of its streams, in every form, and its refusals."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def delete_document(node: Host, name: str) -> None:
 
 
 async def until_resolved(stream: AsyncGenerator[bytes, None], message: Any, ts: Timestamp) -> list[Any]:
-    """The replies up to the first that resolves ``ts``."""
+    """Return the replies up to the first that resolves ``ts``."""
     replies = []
     async with aclosing(stream):
         async for encoded in stream:
@@ -163,7 +163,7 @@ def test_the_state_at_the_start_comes_first_in_key_order_and_can_be_gone_on_with
         assert not first.HasField("resolved")
         assert timestamp_value(first.header.timestamp) == start
         ts = await put(node, b"a", b"new")
-        # The stream broke: what is left of the state, as it was, and then the changes since.
+        # The stream broke: the rest of the state, as it was, and then the changes since.
         rest = watch_kv(node, initial_state=True, page_token=first.next_page_token)
         replies = await until_resolved(rest, watch_pb2.WatchKeyValueResponse, ts)
         assert [(each.key, each.value) for each in changes_of(replies)] == [

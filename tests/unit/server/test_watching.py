@@ -1,4 +1,4 @@
-"""What a server looks at while it runs: the health it reports, the nodes it is cut off from, and who started it."""
+"""The watches of a running server: the health it reports, the nodes it is cut off from, and its parent process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key that has turned stands out of its order, where a search for the next page may pass others: no copy is made."""
+"""A key that has turned stands out of its order: a search for the next page may pass others. So no copy is made."""
 
 from __future__ import annotations
 

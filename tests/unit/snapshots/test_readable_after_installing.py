@@ -16,8 +16,8 @@ RETENTION_MS = 2_000
 
 
 def when_readable(node: Host, ts: Timestamp) -> list[str]:
-    """What a read at ``ts`` answers from the first moment on at which the node calls its data readable: scans and point
-    reads run on threads of their own, and wait for no step of the loop."""
+    """Return the answers of a read at ``ts``, from the first moment at which the node calls its data readable: scans
+    and point reads run on threads of their own, and wait for no step of the loop."""
     seen = list[str]()
     store = node.meta.store
     was_unreadable = False

@@ -32,7 +32,7 @@ OLD, NEW = 40, 900
 
 
 def pair(network: Network, settings: SnapshotSettings = SMALL) -> tuple[Replica, Replica]:
-    """A leader that stands at NEW, and a follower with another, older state."""
+    """Return a leader that stands at NEW, and a follower with another, older state."""
     leader = Replica(network, "n1")
     fill(leader.engine, index=NEW, rows=300)
     follower_engine = CountingEngine()
@@ -316,7 +316,7 @@ def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(comm
             assert follower.is_readable()
             assert (commit, is_durable) == (1, False)
         else:
-            # Nobody else is there: the file that was synced before is enough.
+            # No other member is there: the file that was synced before is enough.
             assert follower.is_readable() == (contents(engine) == after)
             assert follower.driver.is_paused == (contents(engine) != after)
             await until(lambda: follower.is_readable() and not follower.driver.is_paused, follower)

@@ -1,4 +1,4 @@
-"""The side that has the state: one snapshot for all, made beside writes, and never from what is damaged."""
+"""The side that has the state: one snapshot for all, made beside writes, and never from damaged data."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def test_a_reader_of_lmdb_ends_with_the_copy(tmp_path: Path) -> None:
 
 
 def readers(engine: LmdbEngine) -> int:
-    """Transactions that keep pages from being used again."""
+    """Return the number of transactions that keep pages from being used again."""
     lines = engine._environment.readers().splitlines()[1:]
     return sum(1 for line in lines if line.split()[-1] != "-")
 

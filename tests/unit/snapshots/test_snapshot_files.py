@@ -1,4 +1,4 @@
-"""One suite over the files and their twin in memory: what a directory of snapshot files promises."""
+"""One suite over the files and their twin in memory: the promises of a directory of snapshot files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whole nodes: a member that was cut off is brought up by a snapshot while the others serve, whatever happens then."""
+"""Whole nodes: a member that was cut off is brought up by a snapshot while the others serve, under any events
+meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ async def fall_behind(cluster: SnapshotCluster, size_bytes: int = LARGE) -> tupl
 
 
 def is_brought_up(follower: Member) -> bool:
-    """It has installed a snapshot since it fell behind, and serves."""
+    """Return whether it has installed a snapshot since it fell behind, and serves."""
     return follower.engine.installing >= 5 and follower.node.meta.ready
 
 
@@ -63,7 +64,7 @@ def test_killed_at_a_transaction_of_its_installation_it_comes_back(transaction: 
             follower.engine.crash_at, follower.engine.is_durable = transaction, is_durable
             async with cluster.being_written():
                 cluster.cut.clear()
-                # The last number is behind the end where the first snapshot that was made was a small one.
+                # The last number is behind the end if the first snapshot that was made was a small one.
                 await until(lambda: follower.storage.crashed.is_set() or is_brought_up(follower))
                 assert transaction > 4 or follower.storage.crashed.is_set()
                 if follower.storage.crashed.is_set():
@@ -103,7 +104,7 @@ def test_a_member_that_is_slower_than_the_log_forgets_is_brought_up_all_the_same
             cluster.cut.clear()
             await until(lambda: cluster.fetches)
             base = leader.node.meta.log.window.base
-            # Five times what the log keeps, while the first chunk is on its way.
+            # Five times the entries that the log keeps, while the first chunk is on its way.
             await cluster.write_many(100)
             assert leader.node.meta.log.window.base == base, "what follows the snapshot is kept"
             cluster.hold.set()

@@ -45,7 +45,7 @@ class FakeClient:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeClient]:
-    """All clients, in a process that has none yet."""
+    """Return all clients, in a process that has none yet."""
     FakeClient.made = []
     monkeypatch.setattr(clients, "Client", FakeClient)
     monkeypatch.setattr(clients, "_KEPT", clients._Kept())
@@ -55,7 +55,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeClient]:
 
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the garbage collector was told."""
+    """Return the calls of the garbage collector."""
     told: list[str] = []
     monkeypatch.setattr(gc, "collect", lambda: told.append("collect"))
     monkeypatch.setattr(gc, "freeze", lambda: told.append("freeze"))
@@ -64,7 +64,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def worker(made: list[FakeClient], frozen: list[str], monkeypatch: pytest.MonkeyPatch) -> list[FakeClient]:
-    """As in a process that Spark uses again."""
+    """Return all clients, in a process that Spark uses again."""
     monkeypatch.setenv("SPARK_REUSE_WORKER", "1")
     return made
 

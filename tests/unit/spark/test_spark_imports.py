@@ -1,4 +1,4 @@
-"""The connector, and what it uses of the client, load where nothing of a server is installed."""
+"""The connector, and the parts of the client that it uses, load without any package of a server."""
 
 from __future__ import annotations
 

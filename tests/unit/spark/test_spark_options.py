@@ -1,4 +1,4 @@
-"""Options are checked before anything is sent, and what is wrong is named. No JVM here."""
+"""Options are checked before any message is sent, and errors are named. No JVM here."""
 
 from __future__ import annotations
 

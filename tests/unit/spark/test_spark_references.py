@@ -1,4 +1,4 @@
-"""What a query of Spark's reads of each table: columns that it names, conditions that are safe; and its own text."""
+"""The reads of each table in a query of Spark's: columns that it names, conditions that are safe; and its own text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_is_no_query_is_refused_by_what_it_is(text: str, named: str) -> Non
         ("i = 1 AND x = 1.5", "(`i` = 1)"),
         ("i = 1 OR x = 1.5", None),
         ("NOT (i = 1 AND x = 1.5)", None),
-        # Of other types, with more digits, or rounded.
+        # Literals of other types, with more digits, or rounded.
         ("i = 1.5", None),
         ("i = '1'", None),
         ("i = 2147483648", None),
@@ -83,7 +83,7 @@ def test_what_is_no_query_is_refused_by_what_it_is(text: str, named: str) -> Non
         ("t = TIMESTAMP_NTZ '2013-01-01 00:00:00'", None),
         ("t > DATE '2013-01-01'", None),
         ("u = '123e4567-e89b-12d3-a456-426614174000'", None),
-        # Of more than a field and a literal.
+        # Comparisons of more than a field and a literal.
         ("i + 1 = 2", None),
         ("i = k", None),
         ("i <=> 1", None),

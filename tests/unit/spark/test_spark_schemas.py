@@ -1,4 +1,4 @@
-"""Schemas both ways, and what is said of what does not map. No JVM here."""
+"""Schemas both ways, and the messages about types that do not map. No JVM here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the connector lets through to the columnar codec is stored without loss, and what might be lost is refused."""
+"""Values that the connector lets through to the columnar codec are stored without loss, and lossy ones are refused."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ GIVEN: Final[dict[str, tuple[DataType, list[Any]]]] = {
         [{"member0": 5, "member1": None}, {"member0": None, "member1": "a"}],
     ),
 }
-# Numbers of which each is looked at: a time of day in microseconds, and nanoseconds of the years that Python knows.
+# Numbers that are checked one by one: a time of day in microseconds, and nanoseconds of the years that Python knows.
 BY_VALUE: Final = {"time", "nanos"}
 
 

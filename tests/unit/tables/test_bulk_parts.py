@@ -1,4 +1,4 @@
-"""Bulk chunks whose rows hold some fields alone: updates and deletes."""
+"""Bulk chunks with rows that hold some fields alone: updates and deletes."""
 
 from __future__ import annotations
 

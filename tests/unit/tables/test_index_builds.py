@@ -1,4 +1,4 @@
-"""What happens at the edges of an index's build: each rule that random writes rarely meet, by itself."""
+"""The edges of an index's build: each rule that random writes rarely meet, by itself."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def put(world: TableWorld, number: int, code: str | None) -> Put:
 
 
 def writes(world: TableWorld) -> dict[str, Any]:
-    """Each way to make row 5 the second one with the code "a"."""
+    """Return each way to make row 5 the second one with the code "a"."""
     return {
         "put": lambda: world.put("things", thing(5, "a")),
         "batch": lambda: world.batch([put(world, 5, "a"), put(world, 6, "other")]),
@@ -95,7 +95,7 @@ def test_a_write_that_brings_a_second_row_is_done_and_the_index_fails(world: Tab
     assert world.catalog().table(DATABASE, "things").version == version + 1
     job = world.build(job_id)
     assert (job.state, job.error) == (JobState.FAILED, index.failure)
-    # From now on nobody maintains it, and nobody is stopped by it.
+    # From now on no write maintains it, and no write is stopped by it.
     world.put("things", thing(8, "a"))
     world.delete("things", [5])
     assert world.check("things") == []
@@ -202,7 +202,7 @@ def test_a_row_that_the_newest_schema_cannot_read_fails_the_index_and_can_be_rep
 
 
 def test_a_chunk_that_was_prepared_before_the_index_is_prepared_again(world: TableWorld) -> None:
-    """X1: else its rows would come without entries, below the cursor, and nobody would add them."""
+    """X1: else its rows would come without entries, below the cursor, and no later step would add them."""
     world.put("things", thing(1, "a"))
     chunk = BulkChunk(DATABASE, "things", world.rows("things", [thing(0, "early"), thing(2, "late")]), BulkMode.UPSERT)
     prepared = prepare_chunk(world.catalog(), chunk)
@@ -241,7 +241,7 @@ def test_one_commit_fails_indexes_of_two_tables(world: TableWorld) -> None:
 
 
 def test_it_is_read_from_the_commit_on_that_made_it_ready(world: TableWorld) -> None:
-    """X4: at the timestamps before it, what was not met yet has no entry."""
+    """X4: at the timestamps before it, rows that the build had not met have no entry."""
     world.put("things", thing(1, "a"))
     job_id = world.begin_index("things", PLAIN)
     before = world.store.now
@@ -259,7 +259,7 @@ def test_it_is_read_from_the_commit_on_that_made_it_ready(world: TableWorld) -> 
 def test_a_read_at_a_time_before_it_was_begun_is_told_when_it_is_ready(
     world: TableWorld, is_ready: bool, is_renamed: bool
 ) -> None:
-    """X4: what the catalogue of then does not know is an index all the same."""
+    """X4: an index unknown to the catalogue of then is an index all the same."""
     world.put("things", thing(1, "a"))
     before = world.store.now
     job_id = world.begin_index("things", PLAIN)

@@ -1,4 +1,4 @@
-"""Documents read before their write is evaluated: the same outcome, and read anew where the table has changed since."""
+"""Documents read before their write is evaluated: the same outcome, and read anew if the table has changed since."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def world(request: pytest.FixtureRequest) -> TableWorld:
 
 
 def write(world: TableWorld, key: bytes, payload: bytes | None) -> None:
-    """What no evaluation would do."""
+    """Write as no evaluation would."""
     world.store.write(lambda reader, ts: Evaluation(Mutations([LogicalKey(key)], [payload]), None))
 
 

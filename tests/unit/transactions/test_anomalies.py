@@ -1,7 +1,7 @@
-"""The anomalies by their names, one story each: what must happen under either isolation, and what may.
+"""The anomalies by their names, one story each: the required and the permitted outcomes under either isolation.
 
 Names as in Adya's *Weak Consistency* (1999: G0 to G2) and in Berenson et al., *A Critique of ANSI SQL Isolation Levels*
-(1995). ``both`` runs a story under each isolation; the others say in their names what sets the two apart.
+(1995). ``both`` runs a story under each isolation; the others name in their titles the difference between the two.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Bench:
         return Txn(self.world, isolation, self.world.store.now)
 
     def blind(self) -> Txn:
-        """One that reads nothing, and so begins nowhere."""
+        """Return a transaction that reads nothing, and so begins nowhere."""
         return Txn(self.world, SNAPSHOT, None)
 
     def has(self, **pairs: str) -> None:
@@ -118,7 +118,7 @@ class Txn:
 
 
 def refused(txn: Txn, kind: str) -> None:
-    """Its commit conflicts, with something that it had to do with in this way."""
+    """Check that its commit conflicts, with an object that it used in this way."""
     with pytest.raises(WriteConflict) as conflict:
         txn.commit()
     assert conflict.value.kind == kind
@@ -270,7 +270,7 @@ def test_g_single_read_skew_all_reads_are_of_one_state(bench: Bench, isolation: 
 
 
 def on_call(bench: Bench, isolation: Isolation, *, validate: bool = False) -> tuple[Txn, Txn]:
-    """Two doctors see that the other one is on call, and go home."""
+    """Return two transactions: two doctors see that the other one is on call, and go home."""
     bench.has(x="on", y="on")
     one, two = bench.begin(isolation), bench.begin(isolation)
     for txn, other, mine in ((one, "y", "x"), (two, "x", "y")):
@@ -359,7 +359,7 @@ def test_read_only_anomaly_is_permitted_under_snapshot_and_refused_under_seriali
             withdrawing.commit()
 
 
-# --- what the server decides at the commit -------------------------------------------------------------------------
+# --- the server's decisions at the commit --------------------------------------------------------------------------
 
 
 @both
@@ -440,7 +440,7 @@ def test_bounds_of_a_counter_hold_whoever_comes_first(bench: Bench, isolation: I
     for txn in (one, two):
         txn.count("stock", -1, low=0)
     one.commit()
-    # There was one left when it began: a conflict. Begun again it knows that there is none.
+    # There was one left when it began: a conflict. Begun again it sees that there is none.
     refused(two, "write")
     again = bench.begin(isolation)
     again.count("stock", -1, low=0)

@@ -1,5 +1,5 @@
-"""Which refusal a commit is given, and of which operation: what a transaction could have seen is final, what came after
-it began is a conflict, and may well succeed when it is begun again."""
+"""The refusal of a commit, and its operation: a conflict with state that the transaction could have seen is final; one
+with a later change may well succeed when the transaction is begun again."""
 
 from __future__ import annotations
 

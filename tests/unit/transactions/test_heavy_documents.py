@@ -24,7 +24,7 @@ FIELDS = [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}, {"name"
 
 
 def world_of(*indexes: IndexDeclaration, text_chars: int) -> TableWorld:
-    """Five documents with a text so long."""
+    """Return a world of five documents with a text of that length."""
     world = TableWorld(EngineStore())
     world.create("heavy", {"type": "record", "name": "H", "fields": FIELDS}, ["id"], indexes)
     for number in range(5):

@@ -1,4 +1,4 @@
-"""T14: a large commit is evaluated before its turn, and means what it would mean then."""
+"""T14: a large commit is evaluated before its turn, and has the effect that it would have then."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ahead_of(
     start: Timestamp | None = None,
     footprint: Footprint | None = None,
 ) -> Ahead:
-    """Evaluated in two pieces at the state as it is."""
+    """Evaluate in two pieces at the state as it is."""
     seen = Seen()
     assert isinstance(world.store, EngineStore)
     reader = world.store.store.snapshot(world.store.now, seen)
@@ -161,7 +161,8 @@ def test_an_index_is_kept_by_it(world: TableWorld) -> None:
 
 
 def test_an_index_that_began_since_is_seen(world: TableWorld) -> None:
-    """X1: what was worked out before the index was there has no entries of it, and rows before its cursor need them."""
+    """X1: rows that were prepared before the index was there have no entries of it, and rows before its cursor need
+    them."""
     ahead = ahead_of(world, [put(world, order("ann", 1, code="x")), Delete(DATABASE, "orders", ("bob", 1))])
     job_id = world.begin_index("orders", index("by_number", "number"))
     assert stale(world, ahead)

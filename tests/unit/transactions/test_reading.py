@@ -1,4 +1,4 @@
-"""Footprints of single reads, by name: what must be in them, and what must not."""
+"""Footprints of single reads, by name: their required and their forbidden parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def commit(world: TableWorld, *asked: Asked) -> Timestamp:
 
 
 def scanned(world: TableWorld, *own: Asked, **options: object) -> tuple[list[tuple[str, int]], Footprint]:
-    """The keys of the rows that a scan finds, and what it rests on."""
+    """Return the keys of the rows that a scan finds, and its footprint."""
     now = world.store.now
     staged = Staged(Origin(world.store.snapshot()), world.catalog())
     staged.run([to_operation(world, each) for each in own])

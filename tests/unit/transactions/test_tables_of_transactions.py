@@ -1,4 +1,4 @@
-"""T15: what a table's name means is part of what a transaction has read, and of what it writes."""
+"""T15: the meaning of a table's name is part of a transaction's reads, and of its writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def change(world: TableWorld, *changes: Change) -> Timestamp:
 def commit(
     world: TableWorld, operations: Sequence[Operation], start: Timestamp | None, footprint: Footprint | None = None
 ) -> None:
-    """At once, and evaluated ahead of its turn: both say the same."""
+    """Commit at once, and evaluated ahead of its turn: both say the same."""
     asked = Commit(list(operations), start, footprint=footprint or Footprint())
     refusal = None
     try:
@@ -95,7 +95,7 @@ def commit(
 
 
 def read(world: TableWorld) -> Footprint:
-    """Of a read of the table, as it comes back from a client."""
+    """Return the footprint of a read of the table, as it comes back from a client."""
     reads = TransactionReads(world.store, Mutations())  # type: ignore[arg-type]
     reads.rest_on(world.catalog().table(DATABASE, "items"))
     return join_footprints([reads.take_footprint().encode()])

@@ -1,4 +1,5 @@
-"""Rules of transactions (ADR 34) that one commit does not show, switched off: what each guards against happens.
+"""Rules of transactions (ADR 34) that one commit does not show, switched off: the thing that each guards against
+happens.
 
 With all rules on, the same scenarios pass. The other rules are switched off in the simulation, and named in the tests
 of this folder.
@@ -84,7 +85,7 @@ def request_of(view: TransactionView) -> transactions_pb2.CommitRequest:
 
 
 async def told_once(side: Side) -> None:
-    """A commit whose answer was lost is sent again: it does not conflict with itself, and is told what it was told."""
+    """A commit that lost its answer is sent again: it does not conflict with itself, and gets the first answer."""
     view = TransactionView("snapshot")
     await side.put(b"a", 1)
     writes(view, b"a", await side.get(b"a", view) + 1)
@@ -137,7 +138,8 @@ def commit_to(world: TableWorld, start: Timestamp | None, *asked: Asked) -> list
 
 
 async def adds_count_all(_side: Side) -> None:
-    """Two who began together add to a field and to a counter: each add comes to what the one before has left."""
+    """Two transactions that began together add to a field and to a counter: each add counts on top of the one
+    before."""
     world, start = world_with_a_counter()
     adds = ("add", ("a", 0), "count", 1, None, None), ("pair add", b"x", 1, None, None)
     assert [commit_to(world, start, *adds) for _ in range(3)] == [[2, 2], [3, 3], [4, 4]]

@@ -112,7 +112,7 @@ def test_a_snappy_block_ends_with_its_checksum() -> None:
 
 def test_whole_blocks_are_skipped_without_reading_them() -> None:
     assert read(written(Compression.DEFLATE), 500) == []
-    # Blocks go whole, so what comes begins at or before the row behind the skipped ones.
+    # Blocks go whole, so the output begins at or before the row behind the skipped ones.
     rows = read(written(Compression.NONE), 499)
     assert rows[-1] == ROWS[-1]
 
@@ -158,7 +158,7 @@ def _deflated(data: bytes) -> bytes:
     return deflater.compress(data) + deflater.flush()
 
 
-# --- files that somebody made to do harm ---------------------------------------------------------------------------
+# --- files made to do harm -----------------------------------------------------------------------------------------
 
 
 def number(value: int) -> bytes:
@@ -211,7 +211,7 @@ def test_a_hostile_file_is_refused_by_what_is_wrong_in_it(data: bytes, problem: 
 def test_a_small_block_that_would_fill_the_memory_is_refused_before_it_does(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Small, so that what the block would become can be four times of it.
+    # Small, so that the block's full size can be four times of it.
     most = 4 << 20
     monkeypatch.setattr(avro_codecs, "BLOCK_BYTES_MAX", most)
     whole = bytes(4 * most)

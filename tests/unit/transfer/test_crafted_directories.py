@@ -1,6 +1,6 @@
-"""Directories that somebody prepared: what they name stays inside of them, and what is wrong in them is named.
+"""Directories prepared by an attacker: the paths that they name stay inside of them, and errors in them are named.
 
-A manifest or a checkpoint may come from anywhere, and so may what lies beside it.
+A manifest or a checkpoint may come from anywhere, and so may its neighbours.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def test_a_pipe_in_the_place_of_a_manifest_is_not_waited_for(tmp_path: Path, nam
         (read_manifest if name == MANIFEST else ExportPlan.read)(tmp_path)
 
 
-# --- what lies in the way ------------------------------------------------------------------------------------------
+# --- objects in the way --------------------------------------------------------------------------------------------
 
 
 def _linked_directory(directory: Path, outside: Path) -> None:

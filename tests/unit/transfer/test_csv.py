@@ -1,4 +1,4 @@
-"""CSV: what its cells are, how null is said, and how each mistake is named."""
+"""CSV: its cells, its null, and the name of each mistake."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TARGET = Target("flights.airlines", 3, SCHEMA, {})
 
 
 def read(text: str | bytes, *, null_text: str = "", skipped: int = 0) -> tuple[list[dict[str, Any]], list[BadRow]]:
-    """The rows of a file, and those that are bad."""
+    """Return the rows of a file, and those that are bad."""
     file = cast(BinaryIO, io.BytesIO(text if isinstance(text, bytes) else text.encode()))
     chunks = list(csv_chunks(file, "a.csv", TARGET, skipped, null_text=null_text))
     rows = [decode_document(SCHEMA, body) for chunk in chunks for body in chunk.bodies()]
@@ -53,7 +53,7 @@ def names(text: str, **options: Any) -> list[str | None]:
     return [row["name"] for row in rows]
 
 
-# --- what a file says ----------------------------------------------------------------------------------------------
+# --- contents of a file --------------------------------------------------------------------------------------------
 
 
 def test_fields_are_found_by_the_header_and_those_that_lack_take_their_defaults() -> None:
@@ -132,7 +132,7 @@ def test_a_text_is_read_by_the_type_of_its_field(declared: Any, text: str, value
         assert from_texts(_schema(type_), {"a": text}) == {"a": value}
 
 
-# --- what is wrong -------------------------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""An export that is not done is no import's source, and whoever tries it is told what to do."""
+"""An export that is not done is no import's source, and the error says how to finish it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SMALL = 1 << 20
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds that a test can go beyond."""
+    """Set bounds that a test can go beyond."""
     for module, name in (
         (parquet_pages, "PAGE_BYTES_MAX"),
         (parquet_pages, "BATCH_BYTES"),

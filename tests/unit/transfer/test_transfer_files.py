@@ -40,7 +40,7 @@ from cortado.store.transfer.rows import BadRow
 
 
 class Synced:
-    """What the disk was asked for, in order: the names of files and directories, with the bytes that they had then."""
+    """The syncs of the disk, in order: the names of files and directories, with the bytes that they had then."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.events: list[tuple[str, str, int]] = []
@@ -329,7 +329,7 @@ def test_each_line_is_judged_by_itself(tmp_path: Path) -> None:
     messages = [each.error.message() for each in chunk.refused]
     for message, wanted in zip(messages, ["'key'", "UTF-8", "JSON", "NaN", "more", "key"], strict=True):
         assert wanted in message
-    # What is kept is what stood there, to the byte.
+    # The refused row is kept as it stood there, to the byte.
     kept = [(each.text or "").encode("utf-8", "surrogateescape") for each in chunk.refused]
     assert kept[1] == b'{"key": "\xff", "value": "1"}'
 
