@@ -80,7 +80,7 @@ def cortado(*arguments: str, expect: int = 0) -> list[Any]:
 
 
 def flip_stored(data_dir: Path, key: bytes, etag: str, value: bytes, *, in_value: bool = False) -> None:
-    """Batch a bit of one version where it lies among the data; the log, which has the same bytes, is left alone."""
+    """Flip a bit of one version where it lies among the data; the log, which has the same bytes, is left alone."""
     item = key + suffix_of(Timestamp.parse(etag)) + b"P" + value
     # The last byte of a key, before the two that end it, goes from 0 to a blank: still between its neighbours.
     place = len(item) - 1 if in_value else len(key) - 3
