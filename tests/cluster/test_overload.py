@@ -25,7 +25,7 @@ def counts(wire: Wire) -> dict[str, int]:
 
 
 def write(wire: Wire, i: int) -> grpc.Future:
-    return wire.kv.Put.future(kv_pb2.KvPutRequest(namespace="t", key=b"%06d" % i, value=bytes(1_000)), timeout=30)
+    return wire.kv.Put.future(kv_pb2.KvPutRequest(namespace="t", key=b"%06d" % i, value=bytes(1_000)), timeout=300)
 
 
 @pytest.mark.parametrize("front", FRONTS)
