@@ -35,6 +35,7 @@ from cortado.store.client.authorization import NOBODYS, Authorization
 from cortado.store.client.retry import Failed, Failure
 from cortado.store.client.traces import traceparent
 from cortado.store.rpc_errors import from_status
+from cortado.store.varint import varint
 
 CALLS_MAX: Final = 1_536
 """Calls in flight on one stream: below the server's bound."""
@@ -110,12 +111,12 @@ class CallQueue(Generic[W]):
         """Return a new call's id, and a message with this one call in it. Needs no lock."""
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
-        asked = b"\x1a%b%b" % (_varint(len(request)), request) if request else b""
-        call = b"\x08%b%b%b%b" % (_varint(call_id), _named(method), asked, _timed(timeout_ms))
+        asked = b"\x1a%b%b" % (varint(len(request)), request) if request else b""
+        call = b"\x08%b%b%b%b" % (varint(call_id), _named(method), asked, _timed(timeout_ms))
         trace, caller = traceparent(), self._authorization.of_call()
         if trace or caller:
             call += calls_pb2.Call(traceparent=trace, authorization=caller).SerializeToString()
-        return call_id, b"\x0a%b%b" % (_varint(len(call)), call)
+        return call_id, b"\x0a%b%b" % (varint(len(call)), call)
 
     def add(self, waiter: W) -> None:
         """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
@@ -193,19 +194,6 @@ class CallQueue(Generic[W]):
             waiter.failure = _ended_with(failure) if waiter.is_sent else _not_sent(failure)
         self._queue.clear()
         return left
-
-
-_LAST: Final = [bytes((low,)) for low in range(0x80)]
-_MORE: Final = [bytes((low | 0x80,)) for low in range(0x80)]
-
-
-def _varint(value: int) -> bytes:
-    """Return a number as protobuf writes it: 7 bits a byte, the lowest first."""
-    if value < 0x80:
-        return _LAST[value]
-    if value < 0x4000:
-        return _MORE[value & 0x7F] + _LAST[value >> 7]
-    return _MORE[value & 0x7F] + _varint(value >> 7)
 
 
 @cache

@@ -160,7 +160,7 @@ class Front:
         if len(most) <= len(self._strangers.get(network, ())) + 1:
             return False
         oldest = next(iter(most))
-        self.is_known(oldest)
+        self.count_as_known(oldest)
         oldest.fail(ErrorCode.ENHANCE_YOUR_CALM, "a caller of another address has less connections")
         return True
 
@@ -190,7 +190,7 @@ class Front:
     def has_left(self, connection: FrontConnection) -> None:
         self._connections.pop(connection, None)
         self._idle.pop(connection, None)
-        self.is_known(connection)
+        self.count_as_known(connection)
         self._left.set()
 
     def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None:
@@ -199,7 +199,7 @@ class Front:
         elif connection in self._connections:
             self._idle[connection] = None
 
-    def is_known(self, connection: FrontConnection) -> None:
+    def count_as_known(self, connection: FrontConnection) -> None:
         network = _network(connection.host)
         strangers = self._strangers.get(network, {})
         strangers.pop(connection, None)

@@ -58,7 +58,7 @@ class Server(Protocol):
 
     def is_idle(self, connection: FrontConnection, *, is_idle: bool) -> None: ...
 
-    def is_known(self, connection: FrontConnection) -> None:
+    def count_as_known(self, connection: FrontConnection) -> None:
         """Record that the connection is no stranger's any more."""
 
 
@@ -216,7 +216,7 @@ class FrontConnection(asyncio.Protocol):
     def let_in(self) -> None:
         if not self.is_known:
             self.is_known = True
-            self._server.is_known(self)
+            self._server.count_as_known(self)
 
     # --- ends --------------------------------------------------------------------------------------------------
 

@@ -23,21 +23,10 @@ from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.mvcc.reader import Version
 from cortado.store.tables.rows import decode_payload
+from cortado.store.varint import varint
 
 _ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
 _timestamp: Final = Struct(">QI").unpack
-
-
-def varint(number: int) -> bytes:
-    """Encode a field's length, or its value if that is not negative."""
-    if number < 0x80:
-        return _ONE_BYTE[number]
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
 
 
 def reply_of(call_id: int, reply: bytes) -> bytes:

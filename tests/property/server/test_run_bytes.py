@@ -13,8 +13,9 @@ from cortado.store.mvcc.versions import encode_in_turn, encode_version, suffix_o
 from cortado.store.node.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.runs import wire
-from cortado.store.server.runs.wire import document_reply, get_replies, put_etags, reply_of, varint, with_headers
+from cortado.store.server.runs.wire import document_reply, get_replies, put_etags, reply_of, with_headers
 from cortado.store.tables.rows import encode_payload
+from cortado.store.varint import varint
 
 WALLS = st.one_of(st.integers(0, 300), st.integers(0, WALL_MS_MAX))
 LOGICALS = st.one_of(st.integers(0, 300), st.integers(0, LOGICAL_MAX - 20))
