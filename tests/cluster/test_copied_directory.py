@@ -12,7 +12,10 @@ from support.cluster import Cluster, running_cluster
 from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
 
-REFUSED = "another process speaks for node"
+
+def refusal(name: str) -> str:
+    """What a process of the node is told that is refused for good. One that has to wait is told otherwise."""
+    return f"another process speaks for node {name}, with the same data directory"
 
 
 def copied(cluster: Cluster, name: str, folder: Path) -> ServerProcess:
@@ -38,7 +41,7 @@ def test_a_copy_that_is_started_beside_its_node_is_refused_and_changes_nothing(t
             copy = copied(cluster, name, tmp_path / "copy")
             cluster.wait_converged()
             copy.launch()
-            wait_until(lambda: copy is not None and copy.log.count(REFUSED) >= 1, "the copy is told")
+            wait_until(lambda: copy is not None and refusal(name) in copy.log, "the copy is told")
             for number in range(200):
                 pairs.put(b"k%03d" % number, b"v")
             wait_until(lambda: _is_refused(cluster, name), "another node has refused it")
@@ -65,7 +68,7 @@ def test_a_copy_that_is_started_beside_its_node_is_refused_and_changes_nothing(t
 
 def _is_refused(cluster: Cluster, name: str) -> bool:
     others = [node for other, node in cluster.nodes.items() if other != name]
-    return any(f"node '{name}' of the peers refused: {REFUSED}" in each.log for each in others)
+    return any(f"node '{name}' of the peers refused: {refusal(name)}" in each.log for each in others)
 
 
 @pytest.mark.parametrize("signal", ["kill", "stop"])
@@ -88,7 +91,7 @@ def test_a_node_that_is_restarted_on_another_host_with_its_directory_takes_its_p
             cluster.nodes[name], cluster.addresses[name] = moved, moved.endpoint
             client.kv("n").put(b"after", b"1")
             cluster.wait_converged()
-            assert REFUSED not in moved.log
+            assert refusal(name) not in moved.log
     finally:
         if moved is not None:
             moved.kill()
@@ -153,4 +156,5 @@ def test_a_node_that_restarts_while_another_stands_still_is_no_copy(tmp_path: Pa
         wait_until(has_run, "it runs longer than messages are late")
         cluster.resume(frozen)
         cluster.wait_converged()
-        assert all(REFUSED not in node.log for node in cluster.nodes.values())
+        # A greeting of the killed process may still lie in a buffer of the frozen one, which logs that it refuses it.
+        assert not [name for name, node in cluster.nodes.items() if refusal(name) in node.log]

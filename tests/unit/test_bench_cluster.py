@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -87,7 +88,7 @@ class FakeMeter:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns.time, "sleep", lambda _: None)
+    monkeypatch.setattr(turns, "time", SimpleNamespace(sleep=lambda _: None))
     monkeypatch.setattr(turns, "Meter", FakeMeter)
 
 

@@ -174,7 +174,7 @@ def test_a_system_leaves_out_what_it_cannot_do() -> None:
 
 def test_a_load_has_its_turns_while_there_is_time_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(turns.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert list(Turns(5).taken()) == [0, 1, 2, 3, 4, 5]
     assert list(Turns(5, 25.0).taken()) == [0, 1, 2, 3]
     assert list(Turns(5, -1.0).taken()) == [0, 1]

@@ -176,6 +176,12 @@ def _is_duration(node: ast.AST) -> bool:
     return is_difference and CLOCKS.search(ast.unparse(node)) is not None
 
 
+def test_a_test_changes_the_time_of_one_module_alone() -> None:
+    """Not that of the process: its other threads would wait by it, and take answers that were meant for the module."""
+    whole = re.compile(r"""setattr\(\s*(["']?)(\w+\.)*(time|asyncio)\b["']?[.,]""")
+    assert [name for name, text in sources("tests").items() if whole.search(text)] == []
+
+
 def test_no_test_asserts_how_long_something_took() -> None:
     """Neither wall time nor the processor's: both depend on the machine's other work, and clocks tick coarsely."""
     timed = set()

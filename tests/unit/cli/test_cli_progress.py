@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from cortado.store.cli import progress
@@ -11,7 +13,7 @@ from cortado.store.transfer.progress import Progress
 
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, quiet: bool) -> str:
     now_s = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now_s))
     with showing_progress(quiet=quiet) as report:
         for step in range(1, 21):
             now_s += LINE_EVERY_S / 8

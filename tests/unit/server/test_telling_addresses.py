@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -51,7 +52,7 @@ def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         if len(waits) == ROUNDS:
             raise asyncio.CancelledError
 
-    monkeypatch.setattr(joining.asyncio, "sleep", sleep)
+    monkeypatch.setattr(joining, "asyncio", SimpleNamespace(sleep=sleep))
     with suppress(asyncio.CancelledError):
         asyncio.run(joining.tell_addresses(cast(Replica, leader), leader.identity, OURS, None, lambda _: None))
     return waits
