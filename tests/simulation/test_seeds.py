@@ -28,7 +28,7 @@ SEEDS: Final = int(os.environ.get("SIM_SEEDS", "100"))
 REACHING_SEEDS: Final = 400
 CHUNK: Final = 5
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 
 
 @pytest.fixture(scope="module")
