@@ -6,7 +6,7 @@ from cortado.proto.v1 import auth_pb2 as cortado_dot_proto_dot_v1_dot_auth__pb2
 
 
 class AuthStub(object):
-    """Principals, their tokens, and what they may do. While roles are off, everybody who reaches a node may do everything,
+    """Principals, their tokens, and their rights. While roles are off, every caller that reaches a node may do everything,
     this service included.
     """
 
@@ -69,7 +69,7 @@ class AuthStub(object):
 
 
 class AuthServicer(object):
-    """Principals, their tokens, and what they may do. While roles are off, everybody who reaches a node may do everything,
+    """Principals, their tokens, and their rights. While roles are off, every caller that reaches a node may do everything,
     this service included.
     """
 
@@ -81,7 +81,7 @@ class AuthServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Disable(self, request, context):
-        """Switches roles off: everybody may do everything again. Principals and grants stay.
+        """Switches roles off: all callers may do everything again. Principals and grants stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,7 +95,7 @@ class AuthServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WhoAmI(self, request, context):
-        """Who the caller is, and what it may do.
+        """The caller's principal, and its rights.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,7 +109,7 @@ class AuthServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreatePrincipal(self, request, context):
-        """Makes a principal that may do nothing yet.
+        """Makes a principal that has no rights yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,7 +123,7 @@ class AuthServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RevokePrincipal(self, request, context):
-        """Takes a principal away with all that it may do, or one of its tokens.
+        """Removes a principal with all its rights, or one of its tokens.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -137,7 +137,7 @@ class AuthServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RevokeGrant(self, request, context):
-        """Takes such a role away. What runs by its right ends within a second.
+        """Takes such a role away. Streams that run by its right end within a second.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -204,7 +204,7 @@ def add_AuthServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Auth(object):
-    """Principals, their tokens, and what they may do. While roles are off, everybody who reaches a node may do everything,
+    """Principals, their tokens, and their rights. While roles are off, every caller that reaches a node may do everything,
     this service included.
     """
 

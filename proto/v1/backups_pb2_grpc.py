@@ -37,22 +37,23 @@ class BackupsServicer(object):
     """
 
     def Plan(self, request, context):
-        """Ranges of keys of about the same size, which can be read independently of each other, and the timestamp of the backup.
+        """Divides the keys into ranges of about the same size, which can be read independently, and gives the backup's
+        timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Read(self, request, context):
-        """The versions of a range, of the keys that belong to a backup. Any member answers that has applied the timestamp.
+        """The versions of a range, of keys that belong to a backup. Any member answers once it has applied the timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Follow(self, request, context):
-        """All versions above a timestamp, as they are committed, without end and without gaps: a watch of everything that
-        belongs to a backup. Any member answers, and ends it as it ends a watch.
+        """Streams all versions above a timestamp, as they are committed, without end and without gaps: a watch of everything
+        that belongs to a backup. Any member answers, and ends the stream as it ends a watch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -181,36 +182,36 @@ class RestoresServicer(object):
     """
 
     def Begin(self, request, context):
-        """The cluster, which must be empty, takes a backup from now on, and refuses everything else. Called again with the same
-        id it says how far that is.
+        """Makes the cluster, which must be empty, take a backup from now on, and refuse everything else. Called again with
+        the same id, it returns the progress.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Put(self, request, context):
-        """Puts versions back, at their own timestamps. To put the same ones twice changes nothing.
+        """Puts versions back, at their own timestamps. It is idempotent: putting the same versions twice changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def End(self, request, context):
-        """The cluster serves again: what was put back is there, and cannot be read below `readable_from`.
+        """Ends the restore: the cluster serves again. The restored data cannot be read below `readable_from`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Abandon(self, request, context):
-        """Removes a part of what was put back; to be called until there is no `state` any more.
+        """Removes a part of the versions that were put back. Call it until the reply has no `state`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Status(self, request, context):
-        """Whether the cluster takes a backup, and how far that is. Any member answers, of what it has applied.
+        """Whether the cluster takes a backup, and the progress. Any member answers, from the entries that it has applied.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -27,8 +27,8 @@ class CallsServicer(object):
     """
 
     def Exchange(self, request_iterator, context):
-        """Calls as they come, and their ends as they come. The stream lives as long as both sides want it. Where the server ends
-        it with the status OK, it has answered all calls that it began; what it has not answered has not happened.
+        """Exchanges calls and replies, both in any order. The stream lives as long as both sides want it. If the server ends
+        it with the status OK, it has answered all calls that it began; calls without an answer had no effect.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

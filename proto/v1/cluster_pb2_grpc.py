@@ -6,7 +6,7 @@ from cortado.proto.v1 import cluster_pb2 as cortado_dot_proto_dot_v1_dot_cluster
 
 
 class ClusterStub(object):
-    """The node that is asked, its clock, and who belongs to the cluster.
+    """The node that is called, its clock, and the members of the cluster.
     """
 
     def __init__(self, channel):
@@ -68,18 +68,18 @@ class ClusterStub(object):
 
 
 class ClusterServicer(object):
-    """The node that is asked, its clock, and who belongs to the cluster.
+    """The node that is called, its clock, and the members of the cluster.
     """
 
     def Status(self, request, context):
-        """How the node that is asked stands: what it does, whom it follows, what is full.
+        """The state of the node that is called: its role, its leader, and the use of its bounds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Clock(self, request, context):
-        """The time as this node has it.
+        """The time by this node's clock.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -93,7 +93,7 @@ class ClusterServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Members(self, request, context):
-        """Who belongs to the cluster. Any node answers from what it knows; at the leader with each member's progress.
+        """The members of the cluster. Any node answers from its own state; the leader adds each member's progress.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -114,31 +114,31 @@ class ClusterServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RemoveMember(self, request, context):
-        """Removes a member. Where it is the leader, leadership is handed over first.
+        """Removes a member. If it is the leader, leadership is handed over first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RebuildReplica(self, request, context):
-        """Has the node that is asked compare all of its data with another member's, and make it the same. It serves meanwhile.
-        Answered when that is done; it goes on where the caller leaves.
+        """Makes the node that is called compare all its data with another member's, and repair every difference. It serves
+        meanwhile. The answer comes at the end; if the caller leaves, the work continues.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AcceptLoss(self, request, context):
-        """Gives up a damaged version of a key of which every member has said that it has no whole copy: from its timestamp on
-        the key does not exist, on every replica alike. Of a remembered request: all up to that one are forgotten. Refused
-        where a whole copy is known, or not every member has answered.
+        """Gives up a damaged version of a key, after every member has reported that it has no whole copy. From the version's
+        timestamp on the key does not exist, on any replica. If the damaged item is a remembered request, all requests up
+        to it are forgotten. Refused if a member has a whole copy, or has not answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TransferLeader(self, request, context):
-        """Hands leadership over, and answers when another node leads.
+        """Hands leadership over, and answers once another node leads.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -205,7 +205,7 @@ def add_ClusterServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Cluster(object):
-    """The node that is asked, its clock, and who belongs to the cluster.
+    """The node that is called, its clock, and the members of the cluster.
     """
 
     @staticmethod

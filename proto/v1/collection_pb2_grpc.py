@@ -6,7 +6,8 @@ from cortado.proto.v1 import collection_pb2 as cortado_dot_proto_dot_v1_dot_coll
 
 
 class CollectionStub(object):
-    """What a read at a timestamp needs is kept for some time, and then collected. A lease keeps it for longer.
+    """Old versions are kept for the retention, and then collected. A lease keeps the versions that reads at its timestamp
+    need for longer.
     """
 
     def __init__(self, channel):
@@ -48,26 +49,28 @@ class CollectionStub(object):
 
 
 class CollectionServicer(object):
-    """What a read at a timestamp needs is kept for some time, and then collected. A lease keeps it for longer.
+    """Old versions are kept for the retention, and then collected. A lease keeps the versions that reads at its timestamp
+    need for longer.
     """
 
     def AcquireLease(self, request, context):
-        """Acquires a lease: reads at its timestamp, and at all above it, find what they need until it ends. Without a time it
-        is at the newest timestamp, which the reply tells. Acquiring again under the same id has the first one's answer.
+        """Acquires a lease: until it ends, reads at its timestamp or above find their versions. Without a timestamp it takes
+        the newest one, and returns it. Acquiring again under the same id returns the first answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def KeepLease(self, request, context):
-        """Says that its holder lives: it ends once nothing was heard of it for its `ttl_ms`. Three times in that is a good pace.
+        """Renews a lease. It ends if it is not renewed within its `ttl_ms`; renew about three times in that time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseLease(self, request, context):
-        """Ends a lease. That there is none is no error. One of another principal is none, but for operators.
+        """Ends a lease. A lease that does not exist is no error, nor is one of another principal, unless the caller is an
+        operator.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -81,14 +84,15 @@ class CollectionServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Status(self, request, context):
-        """How far back reads can go, what keeps it so, and what was removed.
+        """The oldest timestamp that reads can use, the lease or retention that keeps it there, and the number of removed
+        versions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Run(self, request, context):
-        """Looks at once for what may be removed by now, and removes it. Streams how it goes, each second and at the end.
+        """Looks at once for versions that may be removed, and removes them. Streams its progress each second and at the end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -135,7 +139,8 @@ def add_CollectionServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Collection(object):
-    """What a read at a timestamp needs is kept for some time, and then collected. A lease keeps it for longer.
+    """Old versions are kept for the retention, and then collected. A lease keeps the versions that reads at its timestamp
+    need for longer.
     """
 
     @staticmethod

@@ -95,7 +95,7 @@ class DocumentsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Deletes one document. That there was none is no error.
+        """Deletes one document. Deleting an absent document is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,25 +109,25 @@ class DocumentsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Scan(self, request, context):
-        """Streams a range of the table or of an index. Every reply but the last of the range carries next_page_token, from
-        which a call that page_size ended, or a broken stream, goes on at the same timestamp.
+        """Streams a range of the table or of an index. Every reply but the last of the range carries next_page_token. With it
+        a call that page_size ended, or a broken stream, continues at the same timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Aggregate(self, request, context):
-        """Counts, sums, least and greatest values of the rows of a range, for each group of rows. Each reply holds the groups of
-        the rows that were read since the reply before it: whoever asks merges groups of equal values. Every reply but the
-        last carries next_page_token, from which a broken stream goes on at the same timestamp.
+        """Counts, sums, least and greatest values of the rows of a range, for each group of rows. Each reply holds the groups
+        of the rows that were read since the reply before it; the caller merges groups of equal values. Every reply but the
+        last carries next_page_token, with which a broken stream continues at the same timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Split(self, request, context):
-        """Bounds that cut a key range of the table into parts with about equal amounts of data, and the timestamp for a
-        consistent read of all of them.
+        """Cuts a key range of the table into parts of about equal size. Returns the bounds, and the timestamp for a
+        consistent read of all parts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -6,7 +6,7 @@ from cortado.proto.v1 import inspect_pb2 as cortado_dot_proto_dot_v1_dot_inspect
 
 
 class InspectStub(object):
-    """What the node that is asked has stored.
+    """The stored data of the node that is called.
     """
 
     def __init__(self, channel):
@@ -38,33 +38,33 @@ class InspectStub(object):
 
 
 class InspectServicer(object):
-    """What the node that is asked has stored.
+    """The stored data of the node that is called.
     """
 
     def ReadLog(self, request, context):
-        """Entries of the replicated log as they are stored, decoded, and what the log keeps beside them.
+        """The stored entries of the replicated log, decoded, and the log's own state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadVersions(self, request, context):
-        """All stored versions of a key, or of the keys that begin with some parts: the newest first, deletions too.
+        """All stored versions of a key, or of the keys that begin with some parts: the newest first, deletes included.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VerifyRange(self, request, context):
-        """Verifies a piece of what is stored, checksum by checksum and in its order, and says in one digest what reads at a
-        timestamp find in it: two replicas of which they find the same say the same.
+        """Verifies the checksums and the order of a piece of the stored keys. Returns a digest of the piece's state at a
+        timestamp: two replicas with the same state have the same digest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListItems(self, request, context):
-        """What reads at a timestamp find in a piece of the data, for the item that two replicas do not have in common.
+        """The state of a piece of the data at a timestamp, to find the items in which two replicas differ.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,7 +101,7 @@ def add_InspectServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Inspect(object):
-    """What the node that is asked has stored.
+    """The stored data of the node that is called.
     """
 
     @staticmethod

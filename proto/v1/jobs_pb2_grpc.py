@@ -6,7 +6,7 @@ from cortado.proto.v1 import jobs_pb2 as cortado_dot_proto_dot_v1_dot_jobs__pb2
 
 
 class JobsStub(object):
-    """Jobs: what the leader does beside other writes, and goes on with wherever the last leader stopped.
+    """Jobs: long work that the leader does beside other writes. A new leader continues where the last one stopped.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class JobsStub(object):
 
 
 class JobsServicer(object):
-    """Jobs: what the leader does beside other writes, and goes on with wherever the last leader stopped.
+    """Jobs: long work that the leader does beside other writes. A new leader continues where the last one stopped.
     """
 
     def List(self, request, context):
@@ -68,14 +68,14 @@ class JobsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Resume(self, request, context):
-        """Goes on where it was.
+        """Continues a paused job from where it was.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Cancel(self, request, context):
-        """Ends it, and takes away what it has made so far.
+        """Ends it, and removes its results so far.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -117,7 +117,7 @@ def add_JobsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Jobs(object):
-    """Jobs: what the leader does beside other writes, and goes on with wherever the last leader stopped.
+    """Jobs: long work that the leader does beside other writes. A new leader continues where the last one stopped.
     """
 
     @staticmethod

@@ -86,29 +86,29 @@ class KeyValueServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Put(self, request, context):
-        """Writes one key, whether or not it exists, where the condition holds.
+        """Writes one key, whether or not it exists, if the condition holds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Deletes one key. That it did not exist is no error.
+        """Deletes one key. Deleting an absent key is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRange(self, request, context):
-        """Deletes a whole range atomically, or refuses where it holds more keys than the server's limit.
+        """Deletes a whole range atomically. Refused if it has more keys than the server's limit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Scan(self, request, context):
-        """Streams pages in key order. Every reply but the last of the range carries next_page_token, from which a call that
-        page_size ended, or a broken stream, goes on at the same timestamp.
+        """Streams pages in key order. Every reply but the last of the range carries next_page_token. With it a call that
+        page_size ended, or a broken stream, continues at the same timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,15 +130,16 @@ class KeyValueServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DropNamespace(self, request, context):
-        """Takes all pairs of a namespace away at once, however many they are. They may be undropped until the grace is over:
-        the time for which the cluster keeps old versions. Tables.ListDropped tells what was dropped.
+        """Removes all pairs of a namespace at once, whatever their number. They may be undropped for as long as the cluster
+        keeps old versions. Tables.ListDropped lists dropped namespaces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UndropNamespace(self, request, context):
-        """Brings back the pairs of a namespace, with their history. Where pairs were written since, it is ALREADY_EXISTS.
+        """Brings back the pairs of a namespace, with their history. If pairs were written since the drop, the answer is
+        ALREADY_EXISTS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -6,8 +6,8 @@ from cortado.proto.v1 import large_transactions_pb2 as cortado_dot_proto_dot_v1_
 
 
 class LargeTransactionsStub(object):
-    """Documents.Bulk stages rows for one (Staging); nobody sees them before its commit, and what is staged is locked until
-    it ends. Answered by the leader alone.
+    """Large transactions, which Documents.Bulk stages rows for (Staging). Staged rows are invisible until the commit, and
+    locked until the transaction ends. Only the leader answers.
     """
 
     def __init__(self, channel):
@@ -39,33 +39,34 @@ class LargeTransactionsStub(object):
 
 
 class LargeTransactionsServicer(object):
-    """Documents.Bulk stages rows for one (Staging); nobody sees them before its commit, and what is staged is locked until
-    it ends. Answered by the leader alone.
+    """Large transactions, which Documents.Bulk stages rows for (Staging). Staged rows are invisible until the commit, and
+    locked until the transaction ends. Only the leader answers.
     """
 
     def Begin(self, request, context):
-        """Begins one. Repeated, it says what became of it.
+        """Begins a transaction. A repeated call returns its outcome.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Commit(self, request, context):
-        """Makes what these attempts have staged visible, all of it at one timestamp. Repeated, it says what became of it.
+        """Makes all rows that these attempts have staged visible at one timestamp. A repeated call returns the outcome.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Abort(self, request, context):
-        """Ends one that is open: nothing of it ever happens. One that has ended stays as it is. Operators may end those of others.
+        """Ends an open transaction without any effect. One that has ended stays as it is. Operators may abort those of other
+        principals.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """Those that are open, and those that ended in the last day.
+        """Open transactions, and those that ended in the last day.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,8 +103,8 @@ def add_LargeTransactionsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LargeTransactions(object):
-    """Documents.Bulk stages rows for one (Staging); nobody sees them before its commit, and what is staged is locked until
-    it ends. Answered by the leader alone.
+    """Large transactions, which Documents.Bulk stages rows for (Staging). Staged rows are invisible until the commit, and
+    locked until the transaction ends. Only the leader answers.
     """
 
     @staticmethod

@@ -6,8 +6,9 @@ from cortado.proto.v1 import quotas_pb2 as cortado_dot_proto_dot_v1_dot_quotas__
 
 
 class QuotasStub(object):
-    """Quotas: what a principal, a database or a namespace may use. Each node counts what it serves; what is over a quota is
-    refused with RESOURCE_EXHAUSTED, the reason QUOTA_EXCEEDED and a delay, and nothing is done. This service is never refused.
+    """Quotas limit the use of a principal, a database or a namespace. Each node counts the calls that it serves. A call
+    over a quota is refused with RESOURCE_EXHAUSTED, the reason QUOTA_EXCEEDED and a delay, and has no effect. No quota
+    refuses calls of this service.
     """
 
     def __init__(self, channel):
@@ -39,26 +40,27 @@ class QuotasStub(object):
 
 
 class QuotasServicer(object):
-    """Quotas: what a principal, a database or a namespace may use. Each node counts what it serves; what is over a quota is
-    refused with RESOURCE_EXHAUSTED, the reason QUOTA_EXCEEDED and a delay, and nothing is done. This service is never refused.
+    """Quotas limit the use of a principal, a database or a namespace. Each node counts the calls that it serves. A call
+    over a quota is refused with RESOURCE_EXHAUSTED, the reason QUOTA_EXCEEDED and a delay, and has no effect. No quota
+    refuses calls of this service.
     """
 
     def Set(self, request, context):
-        """Sets a quota, in the place of the one before it.
+        """Sets a quota, in place of the one before it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Remove(self, request, context):
-        """Takes a quota away.
+        """Removes a quota.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """One quota, and what was used of it.
+        """One quota, and its use.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,8 +104,9 @@ def add_QuotasServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Quotas(object):
-    """Quotas: what a principal, a database or a namespace may use. Each node counts what it serves; what is over a quota is
-    refused with RESOURCE_EXHAUSTED, the reason QUOTA_EXCEEDED and a delay, and nothing is done. This service is never refused.
+    """Quotas limit the use of a principal, a database or a namespace. Each node counts the calls that it serves. A call
+    over a quota is refused with RESOURCE_EXHAUSTED, the reason QUOTA_EXCEEDED and a delay, and has no effect. No quota
+    refuses calls of this service.
     """
 
     @staticmethod

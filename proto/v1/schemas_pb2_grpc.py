@@ -62,8 +62,9 @@ class SchemasServicer(object):
     """
 
     def Register(self, request, context):
-        """Registers a version. The same schema again gives the same version, and the same text under another subject the same
-        schema id. Refused, with every incompatibility, where the subject's compatibility mode does not allow it.
+        """Registers a version. Registering the same schema again returns the same version; the same text under another
+        subject gets the same schema id. An incompatible schema is refused, with every incompatibility, unless the
+        subject's mode allows it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -91,28 +92,28 @@ class SchemasServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Check(self, request, context):
-        """Says what Register would say, and changes nothing.
+        """Returns what Register would answer, and changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetCompatibility(self, request, context):
-        """What new versions of a subject are checked against, or those of all subjects that have no mode of their own.
+        """The compatibility mode of a subject, or the mode of all subjects that have none of their own.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetCompatibility(self, request, context):
-        """Changes that, for versions to come. A subject may have a mode before its first version.
+        """Sets the mode for later versions. A subject may have a mode before its first version.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Deletes a version of a subject, or all: softly, and then permanently. Refused where a table follows the subject.
+        """Deletes a version of a subject, or all: softly, and then permanently. Refused while a table follows the subject.
         Schemas stay, and can be read by their ids.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -6,7 +6,7 @@ from cortado.proto.v1 import settings_pb2 as cortado_dot_proto_dot_v1_dot_settin
 
 
 class SettingsStub(object):
-    """What the node that is asked runs with.
+    """The settings of the node that is called.
     """
 
     def __init__(self, channel):
@@ -23,11 +23,11 @@ class SettingsStub(object):
 
 
 class SettingsServicer(object):
-    """What the node that is asked runs with.
+    """The settings of the node that is called.
     """
 
     def ListSettings(self, request, context):
-        """Every setting of the node that is asked, with its value and where that came from. What is secret is not shown.
+        """Every setting of the node that is called, with its value and its source. Secret values are not shown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -49,7 +49,7 @@ def add_SettingsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Settings(object):
-    """What the node that is asked runs with.
+    """The settings of the node that is called.
     """
 
     @staticmethod

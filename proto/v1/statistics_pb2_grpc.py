@@ -6,7 +6,7 @@ from cortado.proto.v1 import statistics_pb2 as cortado_dot_proto_dot_v1_dot_stat
 
 
 class StatisticsStub(object):
-    """Each node answers for itself, whoever leads.
+    """Each node answers for itself, leader or not.
     """
 
     def __init__(self, channel):
@@ -28,19 +28,19 @@ class StatisticsStub(object):
 
 
 class StatisticsServicer(object):
-    """Each node answers for itself, whoever leads.
+    """Each node answers for itself, leader or not.
     """
 
     def ReadStatistics(self, request, context):
-        """The node's metrics now, the same as those of its Prometheus endpoint; docs/metrics.md says what each means.
+        """The node's metrics now, equal to those of its Prometheus endpoint; docs/metrics.md explains each.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSlowCalls(self, request, context):
-        """The last unary calls of this node that took longer than its slow-request-ms, 200 at most, since it was started. Names
-        of namespaces, databases, tables, indexes and subjects are in it; keys and values never.
+        """The last unary calls of this node that took longer than its slow-request-ms, at most 200, since its start. They
+        contain names of namespaces, databases, tables, indexes and subjects, but never keys or values.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -67,7 +67,7 @@ def add_StatisticsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Statistics(object):
-    """Each node answers for itself, whoever leads.
+    """Each node answers for itself, leader or not.
     """
 
     @staticmethod

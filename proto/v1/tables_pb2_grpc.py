@@ -112,7 +112,7 @@ class TablesServicer(object):
     """
 
     def CreateDatabase(self, request, context):
-        """Makes a database. One that is there is ALREADY_EXISTS.
+        """Makes a database. If it exists, the answer is ALREADY_EXISTS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,7 +147,7 @@ class TablesServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def TableSizes(self, request, context):
-        """How much tables have stored at the node that answers, and about how many rows they have.
+        """The stored bytes of tables on the answering node, and their estimated row counts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -161,14 +161,14 @@ class TablesServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AlterTable(self, request, context):
-        """Changes how long old versions of a table are kept.
+        """Changes a table's retention of old versions, or its ttl_ms.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DropTable(self, request, context):
-        """Takes a table away, with its name. It may be undropped until its grace, the retention of its old versions, is over.
+        """Drops a table. It may be undropped during its grace, which is the retention of its old versions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -189,14 +189,14 @@ class TablesServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UndropTable(self, request, context):
-        """Brings back a dropped table with its rows and indexes, or what a table was before it was truncated.
+        """Brings back a dropped table with its rows and indexes, or a table's state before it was truncated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DropDatabase(self, request, context):
-        """Takes a database away.
+        """Drops a database.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -210,14 +210,14 @@ class TablesServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListDropped(self, request, context):
-        """What was dropped and is not cleared yet.
+        """Dropped tables, indexes, databases and namespaces that are not cleared yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckTable(self, request, context):
-        """Proves that every index holds what the rows say and nothing else, at one timestamp. Streams progress.
+        """Proves that every index agrees with the rows at one timestamp. Streams progress.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -231,7 +231,7 @@ class TablesServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DropIndex(self, request, context):
-        """Takes an index away from a table, whatever its state; a job that builds it is cancelled.
+        """Drops an index, in any state; a job that builds it is cancelled.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -35,14 +35,15 @@ class TransactionsServicer(object):
 
     def Commit(self, request, context):
         """Writes everything, or refuses and writes nothing. Without `start` it is an atomic batch of operations on the newest
-        state. With it, it commits only where nothing has changed since that the transaction has written or depends on.
+        state. With `start` it commits only if nothing that the transaction has written or depends on has changed since
+        then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Settle(self, request, context):
-        """Whether a commit has happened whose answer was lost. One that has not never will: its request id is used up.
+        """Whether a commit whose answer was lost has happened. If it has not, it never will: its request id is used up.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -6,7 +6,7 @@ from cortado.proto.v1 import watch_pb2 as cortado_dot_proto_dot_v1_dot_watch__pb
 
 
 class WatchStub(object):
-    """Streams of what changes.
+    """Streams of changes.
     """
 
     def __init__(self, channel):
@@ -33,7 +33,7 @@ class WatchStub(object):
 
 
 class WatchServicer(object):
-    """Streams of what changes.
+    """Streams of changes.
     """
 
     def KeyValue(self, request, context):
@@ -51,7 +51,7 @@ class WatchServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Window(self, request, context):
-        """Where the next changes of a range end, without the changes: for who reads them in batches, and in parts.
+        """Where the next changes of a range end, without the changes: for readers that read them in batches, and in parts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -83,7 +83,7 @@ def add_WatchServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Watch(object):
-    """Streams of what changes.
+    """Streams of changes.
     """
 
     @staticmethod
