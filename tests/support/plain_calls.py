@@ -34,6 +34,17 @@ def get(number: int, key: bytes = b"k", namespace: str = "n") -> calls_pb2.Call:
     return calls_pb2.Call(id=number, method=METHOD + "Get", request=request)
 
 
+def multi_get(number: int, *keys: bytes, **fields: Any) -> calls_pb2.Call:
+    request = kv_pb2.KvMultiGetRequest(**{"namespace": "n", "keys": keys} | fields)
+    return calls_pb2.Call(id=number, method=METHOD + "MultiGet", request=request.SerializeToString())
+
+
+def values(reply: calls_pb2.CallReply) -> list[bytes | None]:
+    """Return the values of a reply to a :func:`multi_get`."""
+    assert not reply.status, error(reply)
+    return [pair.value if pair.etag else None for pair in kv_pb2.KvMultiGetResponse.FromString(reply.reply).pairs]
+
+
 def request_id(call: calls_pb2.Call) -> bytes:
     return kv_pb2.KvPutRequest.FromString(call.request).request_id
 

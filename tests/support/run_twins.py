@@ -332,8 +332,26 @@ class Asker:
                 request.ClearField("namespace")
         return "Delete", request.SerializeToString()
 
-    def _multi_get(self) -> tuple[str, bytes]:
-        request = kv_pb2.KvMultiGetRequest(namespace="n", keys=[self._key() for _ in range(3)])
+    def _plain_multi_get(self) -> tuple[str, bytes]:
+        source = self._random
+        keys = [self._key() for _ in range(source.choice((1, 1, 2, 3, 10, 16)))]
+        request = kv_pb2.KvMultiGetRequest(namespace=self._namespace(), keys=keys, may_stop_early=source.random() < 0.8)
+        return "MultiGet", request.SerializeToString()
+
+    def _other_multi_get(self) -> tuple[str, bytes]:
+        request = kv_pb2.KvMultiGetRequest.FromString(self._plain_multi_get()[1])
+        match self._random.randrange(6):
+            case 0 | 1 if len(self._etags) > 1:
+                ts = Timestamp.parse(self._random.choice(self._etags))
+                request.at.timestamp.CopyFrom(timestamp_message(ts))
+            case 2:
+                request.keys.append(b"")
+            case 3:
+                del request.keys[:]
+            case 4:
+                request.at.footprint = True
+            case _:
+                request.keys.extend(b"key-%d" % number for number in range(17))
         return "MultiGet", request.SerializeToString()
 
     def _drop(self) -> tuple[str, bytes]:
@@ -354,13 +372,14 @@ class Asker:
 
     _OTHERS = (
         *(_conditional, _expiring, _without_id, _again, _again, _other_under_an_id, _bad_put),
-        *(_other_get, _deleted_again, _other_delete, _multi_get, _garbage),
+        *(_other_get, _deleted_again, _other_delete, _other_multi_get, _garbage),
         *(_other_document, _other_document, _other_document),
     )
     _KINDS = (
         *((_plain_put,), (_plain_get,), (_plain_delete,), (_plain_put, _plain_get)),
         *((_plain_put, _plain_put, _plain_put, _plain_delete), (_plain_put, _plain_delete, _plain_get)),
         *((_put_document,), (_get_document,), (_put_document, _get_document)),
+        *((_plain_multi_get,), (_plain_put, _plain_multi_get), (_plain_delete, _plain_multi_get, _plain_get)),
         (_plain_put, _plain_get, _plain_delete, _put_document, _put_document, _put_document, _get_document),
     )
     """A message draws its plain calls from one of these."""

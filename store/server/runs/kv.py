@@ -1,9 +1,10 @@
-"""Runs of pairs: ``KeyValue.Put``, ``KeyValue.Delete`` and ``KeyValue.Get``."""
+"""Runs of pairs: ``KeyValue.Put``, ``KeyValue.Delete``, ``KeyValue.Get`` and ``KeyValue.MultiGet``."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Final
 
 from cortado.errors import CortadoError, DataLoss
@@ -20,8 +21,9 @@ from cortado.store.node.replica import Replica
 from cortado.store.node.run import EvaluateRun, RunEffects
 from cortado.store.server.runs.gathering import CallRun, PlainCall
 from cortado.store.server.runs.reading import PlainReads
-from cortado.store.server.runs.wire import get_replies, put_etags
+from cortado.store.server.runs.wire import get_replies, headed, multi_get_reply, put_etags
 from cortado.store.server.runs.writing import PlainWrites
+from cortado.store.server.service import KEYS_ON_THE_LOOP
 
 _GONE: Final = kv_pb2.KvDeleteResponse().SerializeToString()
 _EXISTED: Final = kv_pb2.KvDeleteResponse(existed=True).SerializeToString()
@@ -43,6 +45,12 @@ def _fits(namespace: str, key: bytes) -> bool:
 
 def _replica(host: Host, namespace: str) -> Replica:
     return host.replica_of(namespace_range(namespace)[0])
+
+
+KEYS_OF_RUN_MAX: Final = 1_024
+"""The keys that all calls of one run look up: some microseconds each, in one piece."""
+REPLY_BYTES_MAX: Final = PIECE_BYTES // 2
+"""The size of a reply with several pairs. The general way may end a larger one early, and leave pairs out."""
 
 
 class PlainPuts(PlainWrites):
@@ -123,3 +131,36 @@ class PlainGets(PlainReads):
         # Pairs beyond a piece go the general way: others of the loop go on in between.
         found = reader.get_many(kv_keys(run.key, keys, generation_of(reader, run.key)), max_bytes=PIECE_BYTES)
         return get_replies(header, keys, found)
+
+
+class PlainMultiGets(PlainReads):
+    """Some pairs each, of one namespace."""
+
+    name = "cortado.v1.KeyValue/MultiGet"
+
+    @property
+    def calls_max(self) -> int:
+        return min(super().calls_max, KEYS_OF_RUN_MAX // KEYS_ON_THE_LOOP)
+
+    def key_of(self, call: PlainCall) -> Hashable | None:
+        request = call.request
+        namespace, keys = request.namespace, request.keys
+        if request.HasField("at") or not 0 < len(keys) <= KEYS_ON_THE_LOOP:
+            return None
+        return namespace if all(_fits(namespace, key) for key in keys) else None
+
+    def replica_of(self, run: CallRun) -> Replica:
+        return _replica(self.host, run.key)
+
+    def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes | None]:
+        asked = [list(call.request.keys) for call in run.calls]
+        keys = kv_keys(run.key, list(chain.from_iterable(asked)), generation_of(reader, run.key))
+        found = iter(reader.get_many(keys, max_bytes=PIECE_BYTES))
+        head, replies = headed(header), list[bytes | None]()
+        for user_keys in asked:
+            versions = list(islice(found, len(user_keys)))
+            if len(versions) < len(user_keys):
+                break
+            reply = multi_get_reply(head, user_keys, versions)
+            replies.append(reply if len(reply) <= REPLY_BYTES_MAX else None)
+        return replies

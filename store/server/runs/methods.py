@@ -9,10 +9,10 @@ from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.runs.answering import RunMethod
 from cortado.store.server.runs.documents import PlainDocumentGets, PlainDocumentPuts
-from cortado.store.server.runs.kv import PlainDeletes, PlainGets, PlainPuts
+from cortado.store.server.runs.kv import PlainDeletes, PlainGets, PlainMultiGets, PlainPuts
 
 KINDS: Final[tuple[type[RunMethod], ...]] = (
-    *(PlainPuts, PlainDeletes, PlainGets),
+    *(PlainPuts, PlainDeletes, PlainGets, PlainMultiGets),
     *(PlainDocumentPuts, PlainDocumentGets),
 )
 

@@ -4,6 +4,7 @@
 
     KvPutResponse   0a len Header  12 len etag
     KvGetResponse   0a len Header  12 len KvPair        0a len key  12 len value  1a len etag  20 expires_ms
+    KvMultiGetResponse   0a len Header  12 len KvPair   for each key; the KvPair of an absent one is empty
     GetDocumentResponse  0a len Header  12 len FoundDocument
     FoundDocument   0a len Document  12 len etag  18 expires_ms        Document  08 schema_id  12 len avro
     Header          cluster_id, node_id, term  22 len Timestamp  region_id, region_epoch
@@ -25,6 +26,7 @@ from cortado.store.mvcc.reader import Version
 from cortado.store.tables.rows import decode_payload
 from cortado.store.varint import varint
 
+_ABSENT: Final = b"\x12\x00"
 _ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
 _timestamp: Final = Struct(">QI").unpack
 
@@ -77,13 +79,23 @@ def get_replies(header: common_pb2.Header, keys: Iterable[bytes], versions: Iter
         if version is None:
             found.append(head)
             continue
-        etag, value = _etag(version), version.payload
-        sized = b"\x12" + varint(len(value)) + value if value else b""
-        pair = b"\x0a" + varint(len(key)) + key + sized + b"\x1a" + _ONE_BYTE[len(etag)] + etag
-        if version.expires_ms:
-            pair += b"\x20" + varint(version.expires_ms)
-        found.append(head + b"\x12" + varint(len(pair)) + pair)
+        found.append(head + _pair(key, version))
     return found
+
+
+def multi_get_reply(head: bytes, keys: Iterable[bytes], versions: Iterable[Version | None]) -> bytes:
+    """Return the reply with the pairs of the ``keys``, behind the ``head``."""
+    pairs = [_ABSENT if found is None else _pair(key, found) for key, found in zip(keys, versions, strict=True)]
+    return head + b"".join(pairs)
+
+
+def _pair(key: bytes, version: Version) -> bytes:
+    etag, value = _etag(version), version.payload
+    sized = b"\x12" + varint(len(value)) + value if value else b""
+    pair = b"\x0a" + varint(len(key)) + key + sized + b"\x1a" + _ONE_BYTE[len(etag)] + etag
+    if version.expires_ms:
+        pair += b"\x20" + varint(version.expires_ms)
+    return b"\x12" + varint(len(pair)) + pair
 
 
 def document_reply(head: bytes, version: Version) -> bytes:

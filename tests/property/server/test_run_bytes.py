@@ -13,7 +13,14 @@ from cortado.store.mvcc.versions import encode_in_turn, encode_version, suffix_o
 from cortado.store.node.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.runs import wire
-from cortado.store.server.runs.wire import document_reply, get_replies, put_etags, reply_of, with_headers
+from cortado.store.server.runs.wire import (
+    document_reply,
+    get_replies,
+    multi_get_reply,
+    put_etags,
+    reply_of,
+    with_headers,
+)
 from cortado.store.tables.rows import encode_payload
 from cortado.store.varint import varint
 
@@ -79,6 +86,13 @@ def test_replies_to_gets(
             reply.pair.CopyFrom(kv_pb2.KvPair(key=key, value=pair[0], etag=str(pair[1]), expires_ms=pair[2]))
         expected.append(reply.SerializeToString())
     assert found == expected
+    several = kv_pb2.KvMultiGetResponse(header=headed(header, read_ts))
+    for key, pair in pairs:
+        several.pairs.add(
+            **{} if pair is None else {"key": key, "value": pair[0], "etag": str(pair[1]), "expires_ms": pair[2]}
+        )
+    head = wire.headed(headed(header, read_ts))
+    assert multi_get_reply(head, [key for key, _ in pairs], versions) == several.SerializeToString()
 
 
 @given(HEADERS, TIMES, st.integers(0, (1 << 32) - 1), VALUES, TIMES, WALLS)

@@ -206,6 +206,18 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
         of(batch, "encode_in_turn", lambda *given: versions.encode_in_turn(*given[:4])),
         DOCUMENTS.test_documents_expire_as_their_table_says,
     ),
+    "bounds: the keys that are looked up in one piece": (
+        of(kv, "KEYS_OF_RUN_MAX", 1 << 20),
+        RULES.test_a_run_looks_up_as_many_keys_as_one_piece_may,
+    ),
+    "bounds: a reply that ends early": (
+        of(kv, "REPLY_BYTES_MAX", 1 << 30),
+        RULES.test_a_reply_ends_early_where_that_of_a_call_by_itself_does,
+    ),
+    "bytes: replies to gets of several keys": (
+        of(kv, "multi_get_reply", lambda head, _keys, _versions: head),
+        both_ways,
+    ),
     "bytes: replies to gets": (of(kv, "get_replies", one_for_all(kv.get_replies)), both_ways),
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,9 +18,12 @@ from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.auth.tokens import header_of
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Version
+from cortado.store.node.overlay import OverlayReader
 from cortado.store.server.calls_service import CallsLimits
 from support.nodes import NOW_MS, until
-from support.plain_calls import delete, error, etag, existed, get, given, put, value
+from support.plain_calls import delete, error, etag, existed, get, given, multi_get, put, value, values
 from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
 
 
@@ -206,6 +211,58 @@ def test_a_damaged_value_is_one_calls_alone() -> None:
         found = await served.call([get(100 + number, b"%d" % number) for number in range(1, 6)])
         assert isinstance(error(found[103]), DataLoss)
         assert [value(found[100 + number]) for number in (1, 2, 4, 5)] == [b"v"] * 4
+
+    serving(scenario)
+
+
+def test_a_damaged_value_is_that_of_those_alone_who_ask_for_it() -> None:
+    async def scenario(served: Served) -> None:
+        await served.call([put(number, b"%d" % number) for number in range(1, 6)])
+        await served.applied()
+        damage(served, b"3")
+        asked = [multi_get(100 + number, b"%d" % number, b"1", b"none") for number in range(1, 6)]
+        found = await served.call(asked)
+        assert isinstance(error(found[103]), DataLoss)
+        assert [values(found[100 + number]) for number in (1, 2, 4, 5)] == [[b"v", b"v", None]] * 4
+        assert served.requests.method(METHOD + "MultiGet").codes == {"DATA_LOSS": 1}
+
+    serving(scenario)
+
+
+def test_a_reply_ends_early_where_that_of_a_call_by_itself_does() -> None:
+    async def scenario(served: Served) -> None:
+        size = 400 << 10
+        await served.call([put(number, b"%d" % number, bytes(size)) for number in range(1, 5)])
+        keys = [b"%d" % number for number in range(1, 5)]
+        asked = [multi_get(number, *keys, may_stop_early=True) for number in (11, 12)]
+        asked += [multi_get(number, *keys) for number in (13, 14)]
+        # Two values are read before the piece of a mebibyte ends, and the second of these ends it.
+        asked += [multi_get(15, b"1", b"2", may_stop_early=True), multi_get(16, b"3", may_stop_early=True)]
+        found = await served.call(asked)
+        assert [len(values(found[number])) for number in range(11, 17)] == [2, 2, 4, 4, 2, 1]
+
+    serving(scenario)
+
+
+def test_a_run_looks_up_as_many_keys_as_one_piece_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    get_many = OverlayReader.get_many
+
+    def counted(self: OverlayReader, keys: Sequence[LogicalKey], **options: Any) -> list[Version | None]:
+        counts.append(len(keys))
+        return get_many(self, keys, **options)
+
+    monkeypatch.setattr(OverlayReader, "get_many", counted)
+
+    async def scenario(served: Served) -> None:
+        await served.call([put(1, b"a"), put(2, b"b")])
+        keys = [b"a", b"b", *(b"%d" % number for number in range(14))]
+        found = await served.call([multi_get(number, *keys) for number in range(11, 111)])
+        assert [values(found[number]) for number in range(11, 111)] == [[b"v", b"v", *[None] * 14]] * 100
+        assert counts == [64 * 16, 36 * 16]
+        counts.clear()
+        await served.call([multi_get(number, *keys, b"c") for number in (121, 122)])
+        assert counts == [17, 17], "more keys than these are read beside the loop"
 
     serving(scenario)
 
