@@ -19,7 +19,7 @@ class Addition:
         int,
         Option(
             "--by",
-            help="How much; less than 0 subtracts.",
+            help="The number to add; a negative one subtracts.",
             parser=whole("--by", *_INT64),
             show_default="1",
             metavar="N",

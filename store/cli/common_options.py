@@ -62,7 +62,7 @@ NumberOption: TypeAlias = Annotated[
     int | None,
     Option(
         "--number",
-        help="Which one, as --dropped numbers them.",
+        help="The number of the drop, as --dropped shows it.",
         parser=whole("--number", 1, (1 << 32) - 1),
         show_default="the last one of that name",
         metavar="N",

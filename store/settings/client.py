@@ -44,7 +44,7 @@ TOKEN_FILE: Final = Setting(
     "token-file",
     PATH,
     None,
-    "A file with the token that says who you are, where the cluster has roles.",
+    "A file with the token that identifies you, if the cluster has roles.",
     _GROUP,
     metavar="FILE",
 )

@@ -76,7 +76,7 @@ GATEWAY_SETTINGS: Final[tuple[Setting, ...]] = (
         "console-acts-without-roles",
         FLAG,
         False,
-        "Let the console change things while roles are off: everybody who reaches it can then drop, remove and create. "
+        "Let the console change things while roles are off: all its visitors can then drop, remove and create. "
         "While roles are on it always can, with its visitor's rights.",
         GATEWAY,
     ),

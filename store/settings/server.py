@@ -80,7 +80,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "peer-listen",
         ADDRESS,
         "",
-        "Address to serve the other nodes on, and nobody else. Port 0 takes a free port.",
+        "Address to serve the other nodes on, and only them. Port 0 takes a free port.",
         NODE,
         bound="another address than listen, and as that one a loopback address, unless there are certificates or "
         "insecure is true",
@@ -90,8 +90,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "front",
         choice("grpc", NATIVE),
         "grpc",
-        "What serves clients: the gRPC library, or the native front, whose calls cost a fraction and whose connections "
-        "are bounded.",
+        "The front for clients: the gRPC library, or the native front. Its calls cost a fraction, and it bounds its "
+        "connections.",
         NODE,
     ),
     Setting(
@@ -107,15 +107,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "verify",
         FLAG,
         False,
-        "Check every page of the data file before serving, whatever its size. Otherwise, of a file of more than 2 GiB, "
-        "check the inner pages and about 2 GiB of the others.",
+        "Check every page of the data file before serving. Without it, a file of more than 2 GiB has its inner pages "
+        "checked, and about 2 GiB of the others.",
         NODE,
     ),
     Setting(
         "scan-kernel",
         choice("auto", "off"),
         "auto",
-        "What reads many rows: the compiled scan kernel where it can run (about 115 MiB of memory); off: Python.",
+        "The code that reads many rows: the compiled scan kernel if it can run (about 115 MiB of memory); off: Python.",
         NODE,
     ),
     Setting(
@@ -169,8 +169,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "found-cluster",
         FLAG,
         False,
-        "For one node alone: with an empty data directory, found the cluster once all nodes of join have said that "
-        "they belong to none; else join theirs.",
+        "Set it on exactly one node: with an empty data directory, found the cluster once all nodes of join report "
+        "that they belong to none; otherwise join theirs.",
         CLUSTER,
         bound="with join",
     ),
@@ -210,8 +210,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "client-certificates",
         choice(REQUIRED, NONE),
         REQUIRED,
-        "Whether clients must show a certificate. With none they are not asked for one: tokens alone say who calls, "
-        "and every call is refused while roles are off. Nodes always show theirs.",
+        "Whether clients must show a certificate. With none, tokens alone identify callers, and every call is refused "
+        "while roles are off. Nodes always show theirs.",
         SECURITY,
         bound="none only with tls-cert",
     ),
@@ -281,9 +281,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _limit("reads_max", "Single reads in flight. More are refused."),
     _limit(
         "scans_max",
-        "Streamed scans and table checks in flight, of a caller as many as it leaves free. More are refused.",
+        "Streamed scans and table checks in flight. One caller may hold as many as it leaves free. More are refused.",
     ),
-    _limit("bulk_streams_max", "Bulk streams in flight, of a caller as many as it leaves free. More are refused."),
+    _limit(
+        "bulk_streams_max", "Bulk streams in flight. One caller may hold as many as it leaves free. More are refused."
+    ),
     _limit("bulk_chunks_max", "Chunks in flight on each bulk stream. More wait."),
     _limit("batch_bytes_max", "Maximum size of one transaction, and so of one log entry.", SIZE),
     _limit("batch_commands_max", "Maximum number of writes in one transaction."),
@@ -366,7 +368,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Ranges that a transaction may have read and validates at its commit. More is refused as too large.",
         high=NodeLimits().footprint_ranges_max,
     ),
-    _limit("watches_max", "Open watches, of a caller as many as it leaves free. More are refused."),
+    _limit("watches_max", "Open watches. One caller may hold as many as it leaves free. More are refused."),
     _limit("watch_queue_events_max", "Changes queued for one watch. Beyond it the watch reads them from disk later."),
     _limit("watch_queue_bytes_max", "Bytes of changes queued for one watch.", SIZE),
     _limit("watch_bytes_max", "Bytes of changes queued for all watches.", SIZE),

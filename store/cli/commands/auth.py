@@ -18,25 +18,29 @@ if TYPE_CHECKING:
 _ROLES = "reader, writer, owner; operator or admin of the cluster"
 _Name = Annotated[str, Argument(help="The principal's name.", metavar="NAME")]
 _Certificate = Annotated[
-    bool, Option("--certificate", help="It shows a client's certificate of that name, and has no token.")
+    bool, Option("--certificate", help="It authenticates by a client certificate of that name, and has no token.")
 ]
 _Out = Annotated[
     Path | None, Option("--token-out", help="Write the token to this new file, and do not show it.", metavar="FILE")
 ]
 _Expires = Annotated[
     int,
-    Option("--expires", help="How long the token holds, such as 90d.", parser=ttl("--expires"), metavar="TIME"),
+    Option("--expires", help="How long the token is valid, such as 90d.", parser=ttl("--expires"), metavar="TIME"),
 ]
 _Overlap = Annotated[
     int,
-    Option("--overlap", help="How long the one before still holds.", parser=ttl("--overlap"), metavar="TIME"),
+    Option(
+        "--overlap",
+        help="How long the token before it stays valid.",
+        parser=ttl("--overlap"),
+        metavar="TIME",
+        show_default="1h",
+    ),
 ]
 _Role = Annotated[str, Argument(help=f"The role: {_ROLES}.", metavar="ROLE")]
 _Resource = Annotated[
     str,
-    Argument(
-        help="What it is given on: cluster, database:NAME, table:DATABASE.TABLE or namespace:NAME.", metavar="RESOURCE"
-    ),
+    Argument(help="The resource: cluster, database:NAME, table:DATABASE.TABLE or namespace:NAME.", metavar="RESOURCE"),
 ]
 
 
@@ -50,8 +54,8 @@ _Resource = Annotated[
 def enable(session: Session, name: _Name, is_certificate: _Certificate = False, token_out: _Out = None) -> Answer:
     """Switch roles on, and make NAME the first admin in the same step.
 
-    From then on a call needs a principal with a right to it; what was given to nobody is denied, also to applications
-    that run. So create their principals and grants before. The token is shown once.
+    From then on every call needs a principal with a right to it, calls of running applications too. So create their
+    principals and grants before. The token is shown once.
     """
     _check_out(token_out, is_certificate)
     with session.client() as client:
@@ -61,7 +65,7 @@ def enable(session: Session, name: _Name, is_certificate: _Certificate = False, 
 
 @command("auth disable", examples="cortado auth disable")
 def disable(session: Session) -> Answer:
-    """Switch roles off: everybody who reaches the cluster may do everything. Principals and grants stay."""
+    """Switch roles off: all callers that reach the cluster may do everything. Principals and grants stay."""
     with session.client() as client:
         status = client.auth.disable()
     return Said("roles are off: everybody may do everything", {"enabled": status.enabled})
@@ -79,7 +83,7 @@ def status(session: Session) -> Answer:
 
 @command("auth whoami", examples="cortado auth whoami --token-file app.token")
 def whoami(session: Session) -> Answer:
-    """Show who you are to the cluster, and which roles you have."""
+    """Show your principal and its roles."""
     with session.client() as client:
         found = client.auth.who_am_i()
     if found.principal is None:
@@ -113,7 +117,7 @@ def create(
     expires_ms: _Expires = 0,
     token_out: _Out = None,
 ) -> Answer:
-    """Create a principal, which may do nothing yet, and its token, which is shown once.
+    """Create a principal without rights, and its token, which is shown once.
 
     Names have lower-case letters a to z, digits, '_', '-' and '.'.
     """
@@ -136,7 +140,7 @@ def rotate(
     expires_ms: _Expires = 0,
     token_out: _Out = None,
 ) -> Answer:
-    """Give a principal another token. The one before it holds for the overlap, an hour unless told; older ones end."""
+    """Give a principal a new token. The token before it stays valid for the overlap; older tokens end."""
     _check_out(token_out, False)
     with session.client() as client:
         issued = client.auth.rotate(name, overlap_ms=overlap_ms, lifetime_ms=expires_ms)
@@ -153,9 +157,9 @@ def rotate(
 def revoke(
     session: Session,
     name: _Name,
-    token_id: Annotated[str, Option("--token", help="Of its tokens the one with this id alone.", metavar="ID")] = "",
+    token_id: Annotated[str, Option("--token", help="Remove only the token with this id.", metavar="ID")] = "",
 ) -> Answer:
-    """Take a principal away, with its tokens and grants, or one of its tokens. What runs by it ends within a second."""
+    """Remove a principal with its tokens and grants, or one of its tokens. Calls that run by it end within a second."""
     with session.client() as client:
         client.auth.revoke(name, token_id=token_id)
     what = f"token {token_id} of {name}" if token_id else f"principal {name}"
@@ -172,10 +176,11 @@ def revoke(
     """,
 )
 def grant(session: Session, name: _Name, role: _Role, resource: _Resource) -> Answer:
-    """Give a principal a role. It holds for what has that name, or will.
+    """Give a principal a role. The resource need not exist yet: the role holds for its name.
 
-    reader reads; writer reads and writes; owner does that, defines, drops, and gives roles on it. A role on a database
-    holds for its tables, one on the cluster for all data. An operator runs the cluster; an admin may do everything.
+    A reader reads; a writer also writes; an owner also defines, drops, and grants roles on the resource. A role on a
+    database holds for its tables, one on the cluster for all data. An operator runs the cluster; an admin may do
+    everything.
     """
     with session.client() as client:
         principal = client.auth.grant(name, role, resource)
@@ -184,7 +189,7 @@ def grant(session: Session, name: _Name, role: _Role, resource: _Resource) -> An
 
 @command("auth revoke", examples="cortado auth revoke reports reader database:shop")
 def ungrant(session: Session, name: _Name, role: _Role, resource: _Resource) -> Answer:
-    """Take a role away. What runs by it ends within a second."""
+    """Take a role away. Calls that run by it end within a second."""
     with session.client() as client:
         principal = client.auth.revoke_grant(name, role, resource)
     return Said(f"{name} is no longer {role} of {resource}", _record(principal))

@@ -32,14 +32,14 @@ def create(
     directory: Annotated[str, Argument(help="The directory, or a URL; it must be empty.", metavar="DIR")],
     base: Annotated[
         str | None,
-        Option("--base", help="Take what changed since the backup in this directory, alone.", metavar="DIR"),
+        Option("--base", help="Take only the changes since the backup in this directory.", metavar="DIR"),
     ] = None,
     history: Annotated[bool, Option("--history", help="Take all versions that can be read.")] = False,
     follow: Annotated[
         bool,
         Option(
             "--follow",
-            help="Then go on with everything that is committed, until Ctrl-C or SIGTERM: at most 5 s of it are lost.",
+            help="Then add each commit as it happens, until Ctrl-C or SIGTERM; at most the last 5 s can be lost.",
         ),
     ] = False,
     at: AtOption = None,
@@ -48,10 +48,10 @@ def create(
 ) -> Answer:
     """Write all rows, pairs, indexes, schemas and tables to a directory, as of one timestamp.
 
-    The same command goes on with a backup that was interrupted. Writes go on meanwhile, and are not in it. With
-    --follow they come in segments behind it, and restore --at brings back any time up to the last segment.
+    The same command continues an interrupted backup. Writes continue meanwhile, and are not in the backup. With
+    --follow they are added to it in segments, and restore --at restores any time up to the last segment.
 
-    A URL needs the extra [remote], pip install 'cortadodb[remote]', and what fsspec needs for it: s3fs for s3://, gcsfs
+    A URL needs the extra [remote], pip install 'cortadodb[remote]', and fsspec's package for it: s3fs for s3://, gcsfs
     for gs://.
     """
     from cortado.store.backup.create import BackupRequest, create_backup
@@ -105,7 +105,7 @@ def verify(
     directory: Annotated[str, Argument(help="The directory of a backup, or its URL.", metavar="DIR")],
     quiet: QuietOption = False,
 ) -> Answer:
-    """Verify every byte of a backup, and of those that it follows. Needs no cluster.
+    """Verify every byte of a backup, and of the backups that it is based on. Needs no cluster.
 
     Exit code 8 if anything is damaged.
     """
@@ -131,7 +131,7 @@ def verify(
 def show(
     _: Session, directory: Annotated[str, Argument(help="The directory of a backup, or its URL.", metavar="DIR")]
 ) -> Answer:
-    """Show what a backup holds, which one it follows, and up to when it is followed itself."""
+    """Show the contents of a backup, the backup that it is based on, and the time that its segments reach."""
     from cortado.store.backup.chain import Backup, behind, last_segment, readable_from, whole_backup
     from cortado.store.sizes import size_text
     from cortado.store.transfer.directory import directory_at

@@ -128,7 +128,7 @@ def gateway(
     force: _Force = False,
 ) -> Answer:
     """Create the certificate and key that an HTTP gateway serves with, signed by the CA: NAME.crt and NAME.key. It is
-    no client's: a cluster with certificates wants another one from the gateway."""
+    no client certificate: a cluster with certificates needs a second one from the gateway."""
     authority = _authority(directory, ca_cert, ca_key)
     return _write(directory, name, _certificates().make_gateway(authority, name, host or [], days, _now()), force=force)
 

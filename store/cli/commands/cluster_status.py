@@ -17,7 +17,7 @@ from cortado.store.cli.tree import command
     """,
 )
 def status(_: Session, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> Answer:
-    """Show the nodes of a cluster on this machine: which run, which leads, which are partitioned from which."""
+    """Show the nodes of a cluster on this machine: their processes, the leader, and the partitions."""
     from cortado.store.cli.cluster_nodes import cluster_at
 
     return cluster_at(directory)

@@ -46,10 +46,11 @@ class ContextSettings:
         Option("--endpoint", "-e", help="The servers.", metavar="HOST:PORT,..."),
     ] = None
     tls_ca: Annotated[str | None, _pem("The authority of the servers' certificates.")] = None
-    tls_cert: Annotated[str | None, _pem("Our own certificate.")] = None
+    tls_cert: Annotated[str | None, _pem("The client's certificate.")] = None
     tls_key: Annotated[str | None, _pem("Its private key. The file's name is kept, not the key.")] = None
     token_file: Annotated[
-        str | None, Option(help="A file with our token. The file's name is kept, not the token.", metavar="FILE")
+        str | None,
+        Option(help="A file with the client's token. The file's name is kept, not the token.", metavar="FILE"),
     ] = None
     timeout: Annotated[str | None, Option(help="How long to wait for an answer.", metavar="SECONDS")] = None
     default_output: Annotated[Output | None, Option(help="How answers are shown.")] = None
@@ -100,7 +101,7 @@ def show(
         Argument(help="The context.", metavar="NAME", show_default="the current one"),
     ] = None,
 ) -> Answer:
-    """Show the settings of a context, and where each is set. Of a private key only the file's name is shown.
+    """Show the settings of a context, and where each is set. For a private key only the file's name is shown.
 
     cortado config show --client shows the settings in force, with flags and the environment.
     """

@@ -73,7 +73,7 @@ def list_(session: Session) -> Answer:
     """Show the damage that each node knows of in its data, and why it is not repaired yet.
 
     A node repairs damage from any other member with an intact copy. "lost" means that no member has one. Exit code 8
-    if something is damaged, 6 if a node could not be asked.
+    if something is damaged, 6 if a node did not answer.
     """
     from cortado.store.cli.status_answer import ask_each
     from cortado.store.client import Status

@@ -35,7 +35,7 @@ def list_databases(session: Session) -> Answer:
     """List the databases, with their tables, rows and bytes.
 
     ~ stands before an estimate. Bytes are those of rows and indexes with all versions, and of dropped tables that are
-    not cleared yet. They are shown to readers of the whole database.
+    not cleared yet. Only readers of the whole database see them.
     """
     with session.client() as client:
         names = client.databases()

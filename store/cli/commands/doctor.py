@@ -52,7 +52,7 @@ def doctor(
         Option(help="Write everything to an archive, to attach to a report.", metavar="FILE.tar.gz"),
     ] = None,
 ) -> Answer:
-    """Check the nodes, this host, a data directory, certificates and logs, and report what is wrong.
+    """Check the nodes, this host, a data directory, certificates and logs, and report problems.
 
     Nothing is changed, and the server may be running. Keys, values, documents, and the content of key files are left
     out. Exit code 8 if a check failed.

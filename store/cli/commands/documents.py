@@ -128,7 +128,7 @@ def scan(
     ] = None,
     meta: MetaOption = False,
 ) -> None:
-    """Show the documents of a key range, or what they come to, as of one timestamp.
+    """Show the documents of a key range, or aggregates of them, as of one timestamp.
 
     Documents come in the order of the key or of the index, groups in the order of their values.
     """
@@ -208,8 +208,8 @@ def put(
 ) -> Answer | None:
     """Store one document, or many from a file or standard input (JSON, one a line).
 
-    Each document is stored whole, under the key that it holds. Of many, each is stored or refused by itself, bad lines
-    too, and all are counted; the exit code is that of the first refusal.
+    Each document is stored whole, under the key that it holds. Several documents are stored or refused one by one, and
+    counted; a bad line counts as refused. The exit code is that of the first refusal.
     """
     from cortado.store.cli.input import STDIN, json_input
     from cortado.store.cli.loading import load_lines
@@ -302,9 +302,7 @@ def add(
     session: Session,
     table: TableArgument,
     key: DocumentKeyArgument,
-    field: Annotated[
-        str, Option("--field", help="The int or long that is added to, or its path a.b.", metavar="FIELD")
-    ],
+    field: Annotated[str, Option("--field", help="The int or long field to add to, or its path a.b.", metavar="FIELD")],
     addition: Addition,
 ) -> Answer:
     """Add to a whole number of a document, within bounds, and show the sum. Exit code 4 if it would leave them.

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     """,
 )
 def status(session: Session) -> Answer:
-    """Show how far back reads can go, what keeps it so, and how many stored items were removed.
+    """Show the safepoint, the lease or retention that holds it back, and the number of removed items.
 
-    Reads below the safepoint are refused. It follows the time by the retention, and waits for the oldest lease.
+    Reads below the safepoint are refused. It stays behind the clock by the retention, and never passes the oldest
+    lease.
     """
     with session.client() as client:
         found = client.collection.status()
@@ -39,9 +40,9 @@ def status(session: Session) -> Answer:
     """,
 )
 def run(session: Session) -> Answer:
-    """Look at once for what may be removed by now, and remove it.
+    """Remove at once all old versions that may be removed.
 
-    The leader does so by itself, in small steps. This ends when everything that may go is gone.
+    The leader does so by itself, in small steps. The command ends when no such version is left.
     """
     with session.client() as client:
         removed = client.collection.run()

@@ -52,9 +52,9 @@ def health(
         Option("--gateway", help="Ask the gateway at this address; https:// before it for HTTPS.", metavar="HOST:PORT"),
     ] = None,
 ) -> Answer:
-    """Say whether every node that --endpoint names can serve. Exit code 6 if one cannot.
+    """Check whether every node that --endpoint names can serve. Exit code 6 if one cannot.
 
-    No other node answers for one that does not.
+    Each node is called directly; no other node answers in its place.
     """
     if gateway is not None:
         return HealthAnswer(((gateway, _gateway_state(gateway, session)),))

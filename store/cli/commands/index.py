@@ -14,7 +14,7 @@ from cortado.store.cli.tree import command
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor
 
-NoWaitOption = Annotated[bool, Option("--no-wait", help="Return at once; cortado job list shows how far it is.")]
+NoWaitOption = Annotated[bool, Option("--no-wait", help="Return at once; cortado job list shows the progress.")]
 
 
 @command(
@@ -36,10 +36,11 @@ def create(
     no_wait: NoWaitOption = False,
     quiet: QuietOption = False,
 ) -> Answer:
-    """Make an index of a table, while it is read and written.
+    """Create an index of a table that is in use.
 
-    The cluster builds it step by step, beside other work, and goes on whichever node leads. Ctrl-C leaves it going on.
-    If two documents have the same values of a unique index, it fails and names them: drop it, and correct them.
+    The cluster builds it step by step beside other work, and continues under a new leader. Ctrl-C does not stop the
+    build. If two documents have the same values of a unique index, the build fails and names them: drop the index, and
+    correct the documents.
     """
     from cortado.store.cli.building import shown_until_built
     from cortado.store.cli.commands.table import key_field
@@ -61,7 +62,7 @@ def create(
 def drop(
     session: Session, table: TableArgument, index: IndexArgument, dry_run: DryRunOption = False, yes: YesOption = False
 ) -> Answer:
-    """Take an index away from a table; one that is being built, too."""
+    """Drop an index of a table, even while it is being built."""
     from cortado.errors import NotFound
 
     with session.client() as client:

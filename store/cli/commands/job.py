@@ -28,9 +28,9 @@ JobArgument = Annotated[int, Argument(help="The job's number.", metavar="JOB", p
 )
 def list_jobs(
     session: Session,
-    all_: Annotated[bool, Option("--all", help="List those that have ended, too.")] = False,
+    all_: Annotated[bool, Option("--all", help="Include jobs that have ended.")] = False,
 ) -> Answer:
-    """List the jobs that have not ended: what they do, and how far they are."""
+    """List the jobs that have not ended, with their targets and progress."""
     with session.client() as client:
         found = [each for each in client.jobs.list() if all_ or not each.has_ended]
     rows = [(each.job_id, each.target, each.state, _share(each), moment(each.created), each.error) for each in found]
@@ -39,7 +39,7 @@ def list_jobs(
 
 @command("job wait", examples="cortado job wait 1")
 def wait(session: Session, job: JobArgument, quiet: QuietOption = False) -> Answer:
-    """Wait until a job has ended, and show how far it is meanwhile. Ctrl-C leaves it going on."""
+    """Wait until a job has ended, and show its progress. Ctrl-C ends the wait, not the job."""
     from cortado.store.cli.building import shown_until_built
 
     with session.client() as client:
@@ -48,21 +48,21 @@ def wait(session: Session, job: JobArgument, quiet: QuietOption = False) -> Answ
 
 @command("job pause", examples="cortado job pause 1")
 def pause(session: Session, job: JobArgument) -> Answer:
-    """Hold a job. What it has done stays, and it goes on when it is resumed."""
+    """Pause a job. Its finished work stays, and it continues when it is resumed."""
     with session.client() as client:
         return _told(client.jobs.pause(job))
 
 
 @command("job resume", examples="cortado job resume 1")
 def resume(session: Session, job: JobArgument) -> Answer:
-    """Let a job go on where it was."""
+    """Resume a paused job."""
     with session.client() as client:
         return _told(client.jobs.resume(job))
 
 
 @command("job cancel", examples="cortado job cancel 1 --yes")
 def cancel(session: Session, job: JobArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
-    """End a job, and take away what it has made: the index that it builds is dropped."""
+    """Cancel a job, and remove its results: the index that it builds is dropped."""
     with session.client() as client:
         found = client.jobs.get(job)
         if dry_run:

@@ -65,7 +65,7 @@ class _Keys:
 def decode(session: Session, keys: HexArgument) -> Answer:
     """Decode stored keys: the space, the table and the index, each typed part, the version's timestamp.
 
-    All spaces are known: rows, index entries, pairs, the catalogue, log entries, remembered requests. Tables are shown
+    All spaces are known: rows, index entries, pairs, the catalog, log entries, remembered requests. Tables are shown
     by name if a server can be asked, else by id.
     """
     from cortado.store.cli.inspecting import parse_stored_key
@@ -92,7 +92,7 @@ def encode_pair(
         int,
         Option(
             "--generation",
-            help="Of the namespace: the number of the last drop before the pair was written.",
+            help="The namespace's generation: the number of the last drop before the pair was written.",
             parser=whole("--generation", 0, ID_MAX),
             show_default="0: never dropped",
             metavar="N",

@@ -145,8 +145,8 @@ def put(
 ) -> Answer | None:
     """Store a value under a key, or many pairs from a file or standard input (JSON, one a line).
 
-    Pairs look as get and scan show them with -o json. Of many, each is stored or refused by itself, bad lines too, and
-    all are counted; the exit code is that of the first refusal.
+    Pairs have the form that get and scan print with -o json. Several pairs are stored or refused one by one, and
+    counted; a bad line counts as refused. The exit code is that of the first refusal.
     """
     if if_absent and if_present:
         raise InvalidArgument("--if-present", "must not be given together with --if-absent")
@@ -222,8 +222,8 @@ def cas(
 def add(session: Session, namespace: NamespaceArgument, key: PairKeyArgument, addition: Addition) -> Answer:
     """Add to a counter, within bounds, and show the sum. Exit code 4 if it would leave them.
 
-    A counter is a value of 8 bytes, a signed number with its most significant byte first; where there is no pair it
-    begins at 0. Adds conflict with no other adds, however many callers there are.
+    A counter is a value of 8 bytes, a signed number with its most significant byte first; without a pair it begins at
+    0. Adds conflict with no other adds, however many callers there are.
     """
     with session.client() as client:
         total = client.kv(namespace).add(parse_bytes(key, "KEY"), addition.by, **addition.asked())
@@ -298,7 +298,7 @@ def delete_range(
 )
 def list_namespaces(
     session: Session,
-    dropped: Annotated[bool, Option("--dropped", help="What was dropped and is not cleared yet, instead.")] = False,
+    dropped: Annotated[bool, Option("--dropped", help="List drops whose data is not cleared yet, instead.")] = False,
     at: AtOption = None,
 ) -> Answer:
     """List the namespaces that have pairs."""
@@ -354,7 +354,7 @@ def _dry_drop(namespace: str, *, is_empty: bool) -> Answer:
 def undrop(session: Session, namespace: NamespaceArgument, number: NumberOption = None) -> Answer:
     """Bring back the pairs of a dropped namespace, with their history.
 
-    Refused where pairs were written to it since.
+    Refused if pairs were written to it since.
     """
     with session.client() as client:
         client.undrop_namespace(namespace, number=number)

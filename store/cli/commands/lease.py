@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     """,
 )
 def list_(session: Session) -> Answer:
-    """Show the leases: who keeps what is read at which timestamp, the oldest first.
+    """Show the leases with their holders and timestamps, the oldest first.
 
-    What is above the oldest lease's timestamp is not collected. A lease ends when its holder was silent for longer than
-    its ttl, or when it is a day old; a consumer's when it was not moved for its ttl.
+    Versions that reads at the oldest lease's timestamp or above need are not collected. A lease ends if its holder does
+    not renew it within its ttl, or when it is a day old. A consumer's lease ends if it is not moved within its ttl.
     """
     with session.client() as client:
         leases = client.collection.leases()
@@ -43,10 +43,10 @@ def list_(session: Session) -> Answer:
 def end(
     session: Session, lease_id: Annotated[str, Argument(help="The lease, as lease list shows it.", metavar="LEASE")]
 ) -> Answer:
-    """End a lease: what it keeps may be collected. With roles on, operators end those of other principals.
+    """End a lease: the versions that it keeps may be collected.
 
-    Its holder gets LEASE_EXPIRED at its next use of the lease, and SNAPSHOT_TOO_OLD for reads that need what was
-    collected.
+    With roles on, operators may end leases of other principals. The holder gets LEASE_EXPIRED at its next use of the
+    lease, and SNAPSHOT_TOO_OLD for reads that need collected versions.
     """
     with session.client() as client:
         if not client.collection.end_lease(lease_id):

@@ -62,8 +62,8 @@ def add(
 ) -> Answer:
     """Announce a new node, which joins as a learner when it is started with --join.
 
-    A learner receives all data and has no vote; cortado member promote makes it a voter. The id must be one that this
-    cluster never had: a node whose disk was lost comes back under a new one.
+    A learner receives all data and has no vote; cortado member promote makes it a voter. The id must be new to this
+    cluster: a node that lost its disk returns under a new id.
     """
     from cortado.store.cli.members_answer import member_json
 

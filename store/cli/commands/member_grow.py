@@ -46,8 +46,8 @@ def grow(
 ) -> Answer:
     """Announce nodes, and make each a voter when it has joined and caught up.
 
-    What is done already is passed over, so it can be run at every start of a cluster. The nodes are started with
-    --join; one that comes before it is announced is refused and ends, and has to be started again.
+    Finished steps are skipped, so the command can run at every start of a cluster. Start the nodes with --join. A node
+    that starts before it is announced is refused and exits; start it again.
     """
     wanted = dict(_pair(each) for each in nodes)
     deadline_s = time.monotonic() + wait_timeout

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CALLS, _BYTES, _STORED = "--calls-per-second", "--bytes-per-second", "--stored-bytes"
 _Target = Annotated[
-    str, Argument(help="What it is of: principal:NAME, database:NAME or namespace:NAME.", metavar="TARGET")
+    str, Argument(help="The target: principal:NAME, database:NAME or namespace:NAME.", metavar="TARGET")
 ]
 
 
@@ -60,10 +60,11 @@ def set_(
         ),
     ] = None,
 ) -> Answer:
-    """Set a quota, in the place of the one before: a limit that is not given is none.
+    """Set a quota in place of the one before. Limits that are not given are removed.
 
-    It holds for what has that name, or will. Every node counts what it serves itself, so that all of three nodes may be
-    asked for three times as much. What is over it is refused with QUOTA_EXCEEDED and a delay; nothing is done then.
+    The target need not exist yet: the quota holds for its name. Each node counts the calls that it serves, so three
+    nodes together serve up to three times the rate. Calls over the quota are refused with QUOTA_EXCEEDED and a delay,
+    and have no effect.
     """
     if calls_per_second is None and bytes_per_second is None and stored_bytes is None:
         raise InvalidArgument(_CALLS, f"must be given, or {_BYTES}, or {_STORED}")
@@ -85,7 +86,7 @@ def set_(
 
 @command("quota list", examples="cortado quota list -o json")
 def list_(session: Session) -> Answer:
-    """Show all quotas, and what the leader knows of their use: bytes stored, and calls that it refused."""
+    """Show all quotas, and their use as the leader knows it: stored bytes and refused calls."""
     with session.client() as client:
         found = client.quotas.all()
     columns = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
@@ -94,7 +95,7 @@ def list_(session: Session) -> Answer:
 
 @command("quota show", examples="cortado quota show database:shop")
 def show(session: Session, target: _Target) -> Answer:
-    """Show one quota, and what the leader knows of its use."""
+    """Show one quota, and its use as the leader knows it."""
     with session.client() as client:
         found = client.quotas.get(target)
     names = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
@@ -103,7 +104,7 @@ def show(session: Session, target: _Target) -> Answer:
 
 @command("quota remove", examples="cortado quota remove database:shop")
 def remove(session: Session, target: _Target) -> Answer:
-    """Take a quota away. What waits for it goes on."""
+    """Remove a quota. Calls that wait for it continue."""
     with session.client() as client:
         client.quotas.remove(target)
     return Said(f"removed the quota of {target}", {"target": target})

@@ -53,11 +53,11 @@ def recover(
     Unreplicated writes are lost. Run it on the host of the most up-to-date survivor. The other members are refused if
     they return: add new nodes instead.
 
-    With --reset-term, take a node back from a term out of bounds, with which it does not start. Nothing is lost. Run it
+    With --reset-term, reset a term that is out of bounds and keeps the node from starting. Nothing is lost. Run it
     on each node that reports it.
 
-    With --disable-auth, switch roles off where no admin's credential is left. Run it on a majority of the voters, and
-    start those: one of them leads, and writes it into the log. Everybody may do everything then.
+    With --disable-auth, switch roles off if no admin's credential is left. Run it on a majority of the voters, and
+    start those: one of them leads, and writes the change into the log. All callers may do everything then.
     """
     if force_new_cluster + reset_term + disable_auth != 1:
         problem = "or --reset-term or --disable-auth must be given, and one alone, so that none happens by accident"

@@ -30,23 +30,24 @@ def restore(
     at: AtOption = None,
     streams: StreamsOption = 2,
     abandon: Annotated[
-        bool, Option("--abandon", help="Remove what an unfinished restore has put, so that the cluster is empty again.")
+        bool, Option("--abandon", help="Remove the data of an unfinished restore, so that the cluster is empty again.")
     ] = False,
     without_roles: Annotated[
         bool,
         Option(
             "--without-roles",
-            help="Also where roles were on in the old cluster and are off in this one: everybody may read the data.",
+            help="Restore even if roles were on in the old cluster and are off here: all callers may read the data.",
         ),
     ] = False,
     quiet: QuietOption = False,
 ) -> Answer:
-    """Put a backup, and those that it follows, into an empty cluster.
+    """Put a backup, and the backups that it is based on, into an empty cluster.
 
-    Until it is done the cluster refuses everything else. The same command goes on with a restore that was interrupted.
-    Everything that was put is read back and compared with the backup. Exit code 8 if anything is damaged.
+    The cluster refuses everything else until the restore ends. The same command continues an interrupted restore. All
+    restored data is read back and compared with the backup. Exit code 8 if anything is damaged.
 
-    A backup holds no principals, grants and quotas: create those here, and enable roles, before the restore.
+    A backup holds no principals, grants and quotas: create them in the new cluster, and enable roles, before the
+    restore.
     """
     from cortado.store.backup.restore import RestoreRequest, abandon_restore, restore_backup
     from cortado.store.cli.progress import showing_progress

@@ -33,7 +33,7 @@ ModeArgument: TypeAlias = Annotated[
     str | None,
     Argument(
         help="The new mode: NONE, BACKWARD, BACKWARD_TRANSITIVE, FORWARD, FORWARD_TRANSITIVE, FULL or FULL_TRANSITIVE; "
-        "DEFAULT for none of its own.",
+        "DEFAULT removes its own mode.",
         metavar="MODE",
     ),
 ]
@@ -75,9 +75,9 @@ def compatibility(
     mode: ModeArgument = None,
     new: NewOption = False,
 ) -> Answer:
-    """Show a subject's compatibility mode, or set it for future versions. DEFAULT takes its own mode away.
+    """Show a subject's compatibility mode, or set it for future versions. DEFAULT removes its own mode.
 
-    A subject without a version is not found (exit code 3), so that a mistyped name does not pass; --new allows it.
+    A subject without a version is not found (exit code 3), to catch mistyped names; --new allows it.
     """
     with session.client() as client:
         schemas = client.schemas
@@ -100,7 +100,7 @@ def compatibility(
 def default_compatibility(session: Session, mode: ModeArgument = None) -> Answer:
     """Show or set the compatibility mode of all subjects that have none of their own.
 
-    It is BACKWARD_TRANSITIVE unless it was set, and again after DEFAULT.
+    It is BACKWARD_TRANSITIVE until it is set, and again after DEFAULT.
     """
     with session.client() as client:
         schemas = client.schemas
@@ -180,7 +180,7 @@ def list_schemas(
         str | None,
         Argument(help="List this subject's versions instead.", metavar="SUBJECT", completion=complete_subjects),
     ] = None,
-    deleted: Annotated[bool, Option("--deleted", help="Those, too, that are softly deleted.")] = False,
+    deleted: Annotated[bool, Option("--deleted", help="Include softly deleted ones.")] = False,
 ) -> Answer:
     """List the subjects, or the versions of one."""
     with session.client() as client:
@@ -218,7 +218,7 @@ def check(
 ) -> Answer:
     """Check whether a schema could be registered, and change nothing. Exit code 5 if it would be refused.
 
-    A subject without a version is not found (exit code 3), so that a mistyped name does not pass; --new allows it.
+    A subject without a version is not found (exit code 3), to catch mistyped names; --new allows it.
     """
     text = read_text(file)
     with session.client() as client:
@@ -260,11 +260,14 @@ def delete(
         int | None,
         Option(help="The version.", show_default="all of them", parser=whole("--version", 1), metavar="N"),
     ] = None,
-    permanent: Annotated[bool, Option("--permanent", help="Forget what was deleted before.")] = False,
+    permanent: Annotated[
+        bool, Option("--permanent", help="Remove for good the versions that were deleted before.")
+    ] = False,
 ) -> Answer:
-    """Delete a version of a subject, or all. Lists and comparisons no longer have it, and --permanent forgets it.
+    """Delete a version of a subject, or all versions.
 
-    Numbers of versions are never used again, and schemas can still be read by their ids.
+    Lists and compatibility checks then ignore it; --permanent removes it for good. Numbers of versions are never used
+    again, and schemas can still be read by their ids.
     """
     with session.client() as client:
         found = client.schemas.delete(subject, version, permanent=permanent)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def shell(
     session: Session,
     keep_going: Annotated[
-        bool, Option("--keep-going", help="From standard input: run the lines behind one that failed, too.")
+        bool, Option("--keep-going", help="With standard input: continue after a line that fails.")
     ] = False,
 ) -> None:
     """Run commands at a prompt, or from standard input, in one process and over one connection.
@@ -39,8 +39,8 @@ def shell(
     the shell hold for every line that has none of its own. At the prompt TAB completes, help explains, and exit or
     Ctrl-D leaves; Ctrl-C ends the running command alone.
 
-    From standard input, lines are run up to the first that fails, with whose exit code the shell ends. Nothing is asked
-    there: what asks takes --yes.
+    Lines of standard input are run up to the first that fails, and the shell ends with its exit code. No questions are
+    asked there: commands that ask need --yes.
     """
     import time
 

@@ -37,8 +37,8 @@ def slow(
 ) -> Answer:
     """Show the last calls that took longer than slow-request-ms, of all nodes, and where the time of each went.
 
-    A node keeps its last 200, until it is stopped. Keys and values are not in them. Exit code 6 if a node could not be
-    asked.
+    A node keeps its last 200, until it is stopped. The list has no keys and values. Exit code 6 if a node did not
+    answer.
     """
     with session.client() as client:
         members = [each for each in client.membership.members().members if each.joined]

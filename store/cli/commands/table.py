@@ -37,7 +37,7 @@ RetentionOption: TypeAlias = Annotated[
     ),
 ]
 
-_TTL_HELP: Final = "How long documents live of which a write says nothing else: 90s, 30m, 12h, 7d, or none (for ever)."
+_TTL_HELP: Final = "How long documents live, unless a write says otherwise: 90s, 30m, 12h, 7d, or none (for ever)."
 
 
 @command(
@@ -103,7 +103,7 @@ def alter(
     ] = None,
     ttl_ms: Annotated[int | None, Option("--ttl", help=_TTL_HELP, parser=ttl("--ttl"), metavar="TIME")] = None,
 ) -> Answer:
-    """Change how long a table's old versions are kept, or how long documents live that are put from now on."""
+    """Change a table's retention of old versions, or the time to live of documents that are put from now on."""
     if retention_ms is None and ttl_ms is None:
         raise InvalidArgument("--retention", "or --ttl must be given")
     with session.client() as client:
@@ -125,12 +125,12 @@ def list_tables(
     database: Annotated[
         str | None, Argument(help="Only this database's tables.", metavar="DATABASE", completion=complete_databases)
     ] = None,
-    dropped: Annotated[bool, Option("--dropped", help="What was dropped and is not cleared yet, instead.")] = False,
+    dropped: Annotated[bool, Option("--dropped", help="List drops whose data is not cleared yet, instead.")] = False,
     at: AtOption = None,
 ) -> Answer:
     """List the tables, with their rows and bytes as of now.
 
-    ~ stands before an estimate. Bytes are those of rows and indexes, with all versions that are stored.
+    ~ stands before an estimate. Bytes are those of rows and indexes, with all stored versions.
     """
     with session.client() as client:
         if dropped:
@@ -159,9 +159,9 @@ def list_tables(
     """,
 )
 def describe(session: Session, table: TableArgument, at: AtOption = None) -> Answer:
-    """Show a table's key, its indexes and its subject, and how much they have stored now.
+    """Show a table's key, its indexes and its subject, and their stored size.
 
-    ~ stands before an estimate. Bytes are with all versions that are stored.
+    ~ stands before an estimate. Bytes include all stored versions.
     """
     with session.client() as client:
         found = as_of(client, at).describe(table)
@@ -201,7 +201,7 @@ def drop(session: Session, table: TableArgument, dry_run: DryRunOption = False, 
 def truncate(session: Session, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
     """Empty a table at once, however large it is.
 
-    What it was can be undropped under another name until its grace is over.
+    The old rows can be undropped under another name until their grace is over.
     """
     with session.client() as client:
         found = client.describe(table)
@@ -222,7 +222,7 @@ def truncate(session: Session, table: TableArgument, dry_run: DryRunOption = Fal
 def undrop(session: Session, table: TableArgument, as_name: AsNameOption = None, number: NumberOption = None) -> Answer:
     """Bring back a dropped table with its rows, its indexes and its history.
 
-    What was truncated comes back under another name, which --as gives.
+    A truncated table comes back under another name, which --as gives.
     """
     with session.client() as client:
         found = client.undrop_table(table, as_name=as_name, number=number)
@@ -246,8 +246,8 @@ def rename(
 ) -> Answer:
     """Give a table another name in its database.
 
-    With --replace readers find the one or the other table under that name, and what is dropped can be undropped under
-    another name until its grace is over.
+    With --replace the name always means one of the two tables. The replaced table can be undropped under another name
+    until its grace is over.
     """
     with session.client() as client:
         replaced = None
@@ -275,9 +275,10 @@ def check(
         bool, Option("--repair", help="Put missing entries and delete stray ones; rows stay as they are.")
     ] = False,
 ) -> Answer:
-    """Verify that every index holds exactly what the rows say. Exit code 8 if one does not, also where it is repaired.
+    """Verify that every index agrees exactly with the rows. Exit code 8 if one does not, even if it is repaired.
 
-    What a repair cannot put right, such as two documents with the same values of a unique index, it counts as left.
+    Problems that a repair cannot solve, such as two documents with the same values of a unique index, are counted as
+    left.
     """
     with session.client() as client:
         found = client.check_table(table, at=at, repair=repair)

@@ -34,8 +34,8 @@ def apply(
 ) -> Answer:
     """Commit operations on documents and pairs, all of them or none.
 
-    They count in their order. A line is an object with one member, which says what is done: put, update, delete, add or
-    check. It names a table or a namespace, and has the options of the client's verb.
+    Operations apply in their order. Each line is an object with one member, which names the operation: put, update,
+    delete, add or check. It names a table or a namespace, and takes the options of the same call in the Python client.
     """
     from cortado.schema.json_text import parse_json_bytes
     from cortado.store.cli.input import STDIN, json_input
@@ -70,7 +70,7 @@ def apply(
 def list_(session: Session) -> Answer:
     """List the large transactions that are open, and those that ended in the last day.
 
-    What an open one has staged is locked for other writers. One ends by itself when nobody keeps it alive.
+    Rows that an open one has staged are locked for other writers. It is aborted when its lease is no longer renewed.
     """
     with session.client() as client:
         found = client.large_transactions.list()
@@ -85,7 +85,7 @@ def abort(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> Answer:
-    """End a large transaction that is open: nothing of it ever happens, and what it has locked is free.
+    """Abort an open large transaction: it has no effect, and its locks are released.
 
     One that has ended stays as it is.
     """

@@ -39,7 +39,7 @@ class Course:
         ),
     ] = None
     state: Annotated[bool, Option("--state", help="Show the state at the start first.")] = False
-    previous: Annotated[bool, Option("--previous", help="Show with each change what it replaced.")] = False
+    previous: Annotated[bool, Option("--previous", help="Show with each change the value that it replaced.")] = False
     resolved_ms: Annotated[
         int,
         Option(
