@@ -1,4 +1,4 @@
-"""The app: the modules of the commands at the top, and the end of a run."""
+"""The app: the whole command line, and the end of a run."""
 
 from __future__ import annotations
 
@@ -16,75 +16,21 @@ from click.shell_completion import shell_complete
 import cortado
 from cortado.errors import Cancelled, CortadoError, Internal, InvalidArgument
 from cortado.store.cli import failures
+from cortado.store.cli.headings import HEADINGS, HELPS
 from cortado.store.cli.options import given
 from cortado.store.cli.session import ALONE, Outer, Output, Session, global_options
-from cortado.store.cli.tree import Group, Home, outer_of
+from cortado.store.cli.tree import Group, outer_of
 
 COMPLETE_VARIABLE: Final = "_CORTADO_COMPLETE"
 """The variable that a shell's script sets to ask for completions."""
 
-HELP: Final = """Cortado: a replicated, ordered key-value and document store.
+HELP: Final = "Cortado: a replicated, ordered key-value and document store."
+EPILOG: Final = """\b
+Example:
+  cortado cluster up --detach && cortado status
 
-Start a server with "cortado server", then look at it with "cortado status". The --help of each command ends with
-examples.
-
-What each exit code means, and what to do about it: docs/exit-codes.md.
+Each command's --help ends with examples. Exit codes: docs/exit-codes.md.
 """
-
-HOMES: Final = {
-    "server": Home("Run a server in the foreground, until Ctrl-C or SIGTERM.", ("server",)),
-    "gateway": Home("Serve documents and pairs over HTTP, in the foreground, until Ctrl-C or SIGTERM.", ("gateway",)),
-    "status": Home("Show the state of a server and of every member of its cluster.", ("status",)),
-    "health": Home("Check whether a node or a gateway can serve.", ("health",)),
-    "slow": Home("Show the last calls that took long, and where their time went.", ("slow",)),
-    "top": Home("Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks.", ("top",)),
-    "member": Home("List, add, promote, remove and rebuild the cluster's members.", ("member", "member_grow")),
-    "cluster": Home(
-        "Run a cluster on this machine, for development and experiments.",
-        ("cluster", "cluster_status", "cluster_logs", "cluster_faults"),
-    ),
-    "schema": Home("Avro schemas: subjects, versions, compatibility.", ("schema",)),
-    "db": Home("Databases.", ("database",)),
-    "table": Home("Tables and their indexes.", ("table",)),
-    "index": Home("Indexes of tables that may have rows.", ("index",)),
-    "job": Home("Long work that the cluster does by itself.", ("job",)),
-    "get": Home("Show a document by its key.", ("documents",)),
-    "delete": Home("Delete a document by its key.", ("documents",)),
-    "scan": Home("Show the documents of a key range, or aggregates of them, as of one timestamp.", ("documents",)),
-    "count": Home("Count the documents of a key range, as of one timestamp.", ("documents",)),
-    "put": Home("Store one document, or many from a file or standard input (JSON, one a line).", ("documents",)),
-    "update": Home("Change some fields of a document, or when it expires, and show the result.", ("documents",)),
-    "add": Home("Add to a whole number of a document, within bounds, and show the sum.", ("documents",)),
-    "kv": Home("Key-value pairs (bytes to bytes) in namespaces.", ("kv",)),
-    "txn": Home("Transactions over documents and pairs.", ("txn",)),
-    "watch": Home("Stream changes in commit order, without gaps.", ("watch",)),
-    "export": Home("Write a table, a database or a namespace to files, as of one timestamp.", ("export",)),
-    "import": Home("Load files into a table, a database or a namespace.", ("import_",)),
-    "backup": Home("Backups of a whole cluster, in directories.", ("backup",)),
-    "restore": Home("Put a backup into an empty cluster.", ("restore",)),
-    "clock": Home("The server's clock.", ("clock",)),
-    "key": Home("Decode and encode stored keys, as logs and errors show them.", ("key",)),
-    "mvcc": Home("Inspect the versions that one node has stored.", ("mvcc",)),
-    "raft": Home("Inspect the replicated log of one node.", ("raft",)),
-    "scrub": Home("Verify all stored data, and compare the replicas at one timestamp.", ("scrub",)),
-    "gc": Home("How far back reads can go, and what is removed.", ("gc",)),
-    "lease": Home("Leases, which keep what somebody reads from being collected.", ("lease",)),
-    "damage": Home("List damaged data, and accept the loss of what cannot be repaired.", ("damage",)),
-    "auth": Home("Roles: principals, their tokens, and what they may do.", ("auth",)),
-    "quota": Home("Quotas: how much principals, databases and namespaces may use.", ("quota",)),
-    "cert": Home("Make certificates for nodes and clients.", ("cert",)),
-    "recover": Home("Repair a stopped node by hand, when nothing else helps.", ("recover",)),
-    "config": Home("The settings of servers and of this command line.", ("config",)),
-    "context": Home("Names for clusters and how to reach them.", ("context",)),
-    "doctor": Home("Check the nodes, this host, a data directory, certificates and logs.", ("doctor",)),
-    "shell": Home("Run commands at a prompt, or from standard input, over one connection.", ("shell",)),
-    "completion": Home("Print the script that completes commands in a shell.", ("completion",)),
-}
-HELPS: Final = {
-    "auth principal": "Who may call: principals, and their tokens.",
-    "key encode": "Print the stored key of a pair, a row or an index entry.",
-    "mvcc show": "Show all versions of a key, deleted and damaged ones too.",
-}
 
 
 def build() -> Group:
@@ -97,7 +43,7 @@ def build() -> Group:
         callback=_show_version,
         help="Show the version and exit.",
     )
-    return Group((), HELP, HOMES, HELPS, params=[*global_options(), version], callback=_globals)
+    return Group((), HELP, HEADINGS, HELPS, params=[*global_options(), version], callback=_globals, epilog=EPILOG)
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -12,7 +12,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -65,11 +65,15 @@ class Declared:
         return [" ".join(each.split()) for each in (inspect.getdoc(self.function) or "").split("\n\n")]
 
 
-class Home(NamedTuple):
-    """A command or a group at the top, described without importing it: its modules, and a line of help."""
+class Line(NamedTuple):
+    """A line of ``cortado --help``: the commands and groups at the top that share it, each with its modules."""
 
+    modules: Mapping[str, tuple[str, ...]]
     help: str
-    modules: tuple[str, ...]
+
+    @property
+    def names(self) -> str:
+        return ", ".join(self.modules)
 
 
 _DECLARED: Final[dict[tuple[str, ...], Declared]] = {}
@@ -175,17 +179,23 @@ class Command(click.Command):
         show_parameters(own, ctx, formatter)
         with formatter.section(GLOBAL_PANEL):
             names = ", ".join(max(each.opts, key=len) for each in self.offered)
-            formatter.write_text(f"{names}: see cortado --help")
+            formatter.write_text(f"{names}: see cortado options")
         with formatter.section("Examples"):
             for line in self.declared.examples:
                 formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 class Group(click.Group):
-    """Commands that begin with the same words. ``homes``: the modules of those at the top; ``helps``: groups below."""
+    """Commands that begin with the same words. ``headings``: the lines of those at the top; ``helps``: texts of groups
+    whose line is shared, and of groups below."""
 
     def __init__(
-        self, path: tuple[str, ...], help: str, homes: Mapping[str, Home], helps: Mapping[str, str], **more: Any
+        self,
+        path: tuple[str, ...],
+        help: str,
+        headings: Mapping[str, Sequence[Line]],
+        helps: Mapping[str, str],
+        **more: Any,
     ) -> None:
         super().__init__(
             path[-1] if path else "cortado",
@@ -195,35 +205,38 @@ class Group(click.Group):
             **more,
         )
         self._path = path
-        self._homes = homes
+        self._headings = headings
+        self._lines = {name: line for lines in headings.values() for line in lines for name in line.modules}
         self._helps = helps
 
     def list_commands(self, _: click.Context) -> list[str]:
         if not self._path:
-            return list(self._homes)
+            return list(self._lines)
         depth = len(self._path)
         return list(dict.fromkeys(path[depth] for path in _DECLARED if path[:depth] == self._path))
 
     def get_command(self, _: click.Context, name: str) -> click.Command | None:
         path = (*self._path, name)
         if not self._path:
-            if name not in self._homes:
+            if name not in self._lines:
                 return None
-            for module in self._homes[name].modules:
+            for module in self._lines[name].modules[name]:
                 importlib.import_module(f"cortado.store.cli.commands.{module}")
         if path in _DECLARED:
             return Command(path, _DECLARED[path])
         if any(each[: len(path)] == path for each in _DECLARED):
-            help = self._homes[name].help if not self._path else self._helps[" ".join(path)]
-            return Group(path, help, self._homes, self._helps)
+            words = " ".join(path)
+            help = self._helps[words] if words in self._helps else f"{self._lines[name].help}."
+            return Group(path, help, self._headings, self._helps)
         return None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete as click does, at the top without importing any command."""
         if self._path:
             return super().shell_complete(ctx, incomplete)
-        names = [name for name in self._homes if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=self._homes[name].help) for name in names]
+        found = [
+            CompletionItem(name, help=line.help) for name, line in self._lines.items() if name.startswith(incomplete)
+        ]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -249,18 +262,21 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        show_parameters(self.get_params(ctx), ctx, formatter)
+        """Write the options and the commands; at the top the commands alone, so that they fit on a screen."""
+        if self._path:
+            show_parameters(self.get_params(ctx), ctx, formatter)
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a line for each command, at the top without importing any."""
-        rows = []
-        for name in self.list_commands(ctx):
-            if self._path:
-                found = self.get_command(ctx, name)
-                rows.append((name, "" if found is None else found.short_help or ""))
-            else:
-                rows.append((name, self._homes[name].help.rstrip(".")))
+        """Write a line for each command, at the top under its heading and without importing any."""
+        if not self._path:
+            width = max(len(line.names) for line in self._lines.values())
+            for heading, lines in self._headings.items():
+                with formatter.section(heading):
+                    formatter.write_dl([(f"{line.names:{width}}", line.help) for line in lines], col_max=_COLUMN_MAX)
+            return
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [(name, "" if each is None else each.short_help or "") for name, each in found.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows, col_max=_COLUMN_MAX)
 

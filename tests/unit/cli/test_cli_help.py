@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -14,10 +15,11 @@ import pytest
 
 from cortado.store.cli import failures
 from cortado.store.cli.app import run
-from cortado.store.cli.session import GLOBAL_PANEL
+from cortado.store.cli.headings import HEADINGS
+from cortado.store.cli.session import GLOBAL_PANEL, global_options
 from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
-from support.commands import ROOT, commands
+from support.commands import ROOT, commands, found
 
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
 # These commands take all settings as options, on a page of their own.
@@ -83,6 +85,34 @@ def test_every_commands_help_ends_with_an_example_of_itself(command: str, capsys
     shown = capsys.readouterr().out
     assert "Examples:" in shown
     assert command in shown.split("Examples:")[1]
+
+
+def test_help_at_the_top_fits_on_a_screen_under_five_headings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["--help"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) <= 50
+    assert [line for line in shown if re.fullmatch(r"[A-Z]\w+:", line)] == [f"{name}:" for name in HEADINGS]
+    assert list(HEADINGS) == ["Run", "Data", "Define", "Operate", "Repair"]
+    for line in (line for lines in HEADINGS.values() for line in lines):
+        # Neither names nor text are wrapped.
+        assert [each for each in shown if re.fullmatch(rf"  {line.names} +{re.escape(line.help)}", each)], line.names
+    assert shown[-4].strip() == "Example:"
+    example = shown[-3].strip()
+    assert example.startswith("cortado ")
+    for words in example.split(" && "):
+        found(words.split()[1:], words)
+
+
+def test_the_global_options_are_explained_by_a_command_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["options", "-o", "json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["option"] for each in shown] == [max(each.opts, key=len) for each in global_options()]
+    assert all(each["meaning"] for each in shown)
+    assert run(["kv", "get", "--help"]) == 0
+    assert "see cortado options" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", COMMANDS)

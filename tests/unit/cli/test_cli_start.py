@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from cortado.store.cli.app import HOMES
+from cortado.store.cli import commands as command_modules
+from cortado.store.cli.headings import HEADINGS
 from support.commands import commands
 
 HEAVY = ("grpc", "google.protobuf", "rich", "asyncio", "ssl", "numpy", "pyarrow", "cortado.store.client.client")
@@ -45,7 +47,8 @@ def test_completing_the_first_word_loads_no_command() -> None:
 
 
 def test_no_module_of_commands_loads_what_does_their_work() -> None:
-    modules = {module for home in HOMES.values() for module in home.modules}
+    lines = [line for heading in HEADINGS.values() for line in heading]
+    modules = {module for line in lines for of_command in line.modules.values() for module in of_command}
     code = "import sys, importlib\n" + "".join(
         f"importlib.import_module('cortado.store.cli.commands.{each}')\n" for each in sorted(modules)
     )
@@ -74,7 +77,9 @@ def test_a_get_loads_what_a_get_needs() -> None:
     }
 
 
-def test_the_lines_of_help_at_the_top_are_those_of_the_commands() -> None:
-    described = {name.split()[1]: node.short_help for name, node in commands() if len(name.split()) == 2}
-    assert set(described) <= set(HOMES)
-    assert set(HOMES) == {name.split()[1] for name, _ in commands()}
+def test_each_command_at_the_top_is_in_one_line_of_the_help() -> None:
+    lines = [line for heading in HEADINGS.values() for line in heading]
+    shown = [name for line in lines for name in line.modules]
+    assert sorted(shown) == sorted({name.split()[1] for name, _ in commands()})
+    modules = {module for line in lines for of_command in line.modules.values() for module in of_command}
+    assert modules == {path.stem for path in Path(command_modules.__path__[0]).glob("[a-z]*.py")}
