@@ -13,6 +13,8 @@ from typing import Final
 
 import grpc
 
+from cortado.errors import TooLarge
+
 _LOG: Final = logging.getLogger(__name__)
 
 # How gRPC's core words that no connection could be made, so that nothing was sent.
@@ -82,13 +84,14 @@ def is_broken(words: str) -> bool:
     return any(sign in words for sign in _BROKEN)
 
 
-def too_large(words: str) -> str:
-    """Return the problem of a request that is over a bound; empty if it is not."""
+def too_large(words: str) -> TooLarge | None:
+    """Return the error of a request that is over a bound, as the native front tells it; None if it is not."""
     found = _REQUEST_TOO_LARGE.search(words)
     if found is None:
-        return ""
-    size, limit = found.groups()
-    return "is larger than a message may be" + (f": {size} bytes, the limit is {limit}" if size else "")
+        return None
+    length, limit = (int(number or 0) for number in found.groups())
+    problem = f"has {length} bytes, a message may have {limit}" if length else "is larger than a message may be"
+    return TooLarge("request", f"{problem}: send less at a time", length=length, limit=limit)
 
 
 def meaning(code: grpc.StatusCode, words: str) -> str:

@@ -45,7 +45,6 @@ from cortado.errors import (
     OutcomeUnknown,
     QuotaExceeded,
     ResourceExhausted,
-    TooLarge,
     TryAgain,
     Unavailable,
     Unsupported,
@@ -114,9 +113,9 @@ def failure_of(error: grpc.RpcError) -> Failure:
             return Failure(Unsupported("this call", why), answered=False, sent=False)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             too_large = grpc_words.too_large(words)
-            if too_large:
+            if too_large is not None:
                 # No retry gets under it.
-                return Failure(TooLarge("request", too_large), answered=True, sent=True)
+                return Failure(too_large, answered=True, sent=True)
             translated: CortadoError = ResourceExhausted(why)
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             translated = DeadlineExceeded(problem=_LATE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from cortado.errors import InvalidArgument, TooLarge, Unsupported
 from cortado.store.h2.header_blocks import block
@@ -28,6 +28,13 @@ RESPONSE_HEAD: Final = b"\x88" + block([(b"content-type", CONTENT_TYPE)])
 OK_TRAILERS: Final = block([(b"grpc-status", b"0")])
 ACCEPTED_ENCODINGS: Final = block([(b"grpc-accept-encoding", b"identity")])
 """Stands in the refusal of a compressed message."""
+
+
+class MessageTooLarge(TooLarge):
+    """A message is over the limit. The call ends with the code that the gRPC libraries give it, and with the details of
+    :class:`~cortado.errors.TooLarge`: without a delay, since no repetition of the message can pass."""
+
+    code: ClassVar[str] = "RESOURCE_EXHAUSTED"
 
 
 def prefixed(message: bytes) -> bytes:
@@ -65,7 +72,7 @@ class Messages:
     @property
     def missing(self) -> int:
         """The number of bytes that have to come before there is a message; the next one's prefix at least. Raises
-        Unsupported for a compressed message, TooLarge for one that is too large."""
+        Unsupported for a compressed message, MessageTooLarge."""
         if self._held < PREFIX_BYTES:
             return PREFIX_BYTES - self._held
         return PREFIX_BYTES + self._length() - self._held
@@ -91,8 +98,8 @@ class Messages:
             raise Unsupported("a compressed message", "send it as it is")
         length = int.from_bytes(first[1:PREFIX_BYTES], "big")
         if length > self._bytes_max:
-            problem = f"has {length} bytes, a message may have {self._bytes_max}"
-            raise TooLarge("request", problem, length=length, limit=self._bytes_max)
+            problem = f"has {length} bytes, a message may have {self._bytes_max}: send less at a time"
+            raise MessageTooLarge("request", problem, length=length, limit=self._bytes_max)
         return length
 
     def _joined(self) -> bytes:

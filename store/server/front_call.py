@@ -232,7 +232,7 @@ class Call(Here):
             yield message
 
     def whole_message(self) -> bytes | None:
-        """Do as :meth:`Here.whole_message`. Raises Unsupported, TooLarge, InvalidArgument."""
+        """Do as :meth:`Here.whole_message`. Raises Unsupported, MessageTooLarge, InvalidArgument."""
         message = self._messages.next()
         if message is not None:
             self._has_message, self.asked_s = True, None

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import grpc
 import pytest
 
 from cortado import errors
@@ -375,10 +374,3 @@ def test_a_page_token_is_good_for_its_own_request_alone(wire: Wire) -> None:
     forged = bytearray(first.next_page_token)
     forged[5] ^= 1
     assert isinstance(refused(lambda: scan(page_token=bytes(forged))(wire)), errors.InvalidPageToken)
-
-
-def test_a_message_above_the_limit_is_refused_by_grpc_and_the_server_goes_on(wire: Wire) -> None:
-    with pytest.raises(grpc.RpcError) as ended:
-        kv_put(value=bytes(9 << 20))(wire)
-    assert ended.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert kv_put(value=b"small")(wire).etag

@@ -61,7 +61,7 @@ _ALL = "failed to connect to all addresses; last error: "
         (
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             "SERVER: Received message larger than max (9000000 vs. 8388608)",
-            "9000000 bytes, the limit is 8388608",
+            "request: has 9000000 bytes, a message may have 8388608: send less at a time",
             True,
         ),
         (UNAVAILABLE, "", "the connection broke", True),

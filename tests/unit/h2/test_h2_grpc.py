@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortado.errors import CortadoError, InvalidArgument, TooLarge, Unsupported
-from cortado.store.h2.grpc import PREFIX_BYTES, Messages, percent_encoded, prefixed, status_trailers, timeout_s
+from cortado.errors import CortadoError, InvalidArgument, Unsupported
+from cortado.store.h2.grpc import (
+    PREFIX_BYTES,
+    Messages,
+    MessageTooLarge,
+    percent_encoded,
+    prefixed,
+    status_trailers,
+    timeout_s,
+)
 from cortado.store.h2.header_blocks import block
 
 BYTES_MAX = 1_000
@@ -58,8 +66,8 @@ def test_it_says_how_much_is_missing() -> None:
     ("sent", "refused"),
     [
         (b"\x01\0\0\0\1x", Unsupported),
-        (b"\x00\0\0\x03\xe9", TooLarge),
-        (b"\x00\xff\xff\xff\xff", TooLarge),
+        (b"\x00\0\0\x03\xe9", MessageTooLarge),
+        (b"\x00\xff\xff\xff\xff", MessageTooLarge),
         (b"\x00\0\0", InvalidArgument),
         (b"\x00\0\0\0\2x", InvalidArgument),
     ],

@@ -191,7 +191,7 @@ NO_CALLS = {
     "a message that is too large": (
         fields(),
         b"\x00\xff\0\0\0",
-        [b"grpc-status", b"3", str(MESSAGE_BYTES_MAX).encode()],
+        [b"grpc-status\x018", f"has {0xFF << 24} bytes, a message may have {MESSAGE_BYTES_MAX}".encode()],
     ),
     "much metadata": (
         fields(GET, b"POST", b"application/grpc", field(b"a", b"x" * 100, is_indexed=True) + b"\xbe" * 130),
