@@ -88,10 +88,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     Setting(
         "front",
-        choice("grpc", NATIVE),
-        "grpc",
-        "The front for clients: the gRPC library, or the native front. Its calls cost a fraction, and it bounds its "
-        "connections.",
+        choice(NATIVE, "grpc"),
+        NATIVE,
+        "The front for clients: the native front, or the gRPC library. Calls of the library cost several times as much, "
+        "and it bounds its connections less.",
         NODE,
     ),
     Setting(
