@@ -1,7 +1,11 @@
 """The fields of a request (RFC 9113 §8.2 and §8.3): checked once, and kept for the calls that repeat them.
 
 A malformed request resets its stream, and nothing of it is handed on. Names are as HTTP has them, in lower case; values
-have no NUL, CR or LF, and no blank at either end.
+have no NUL, CR or LF.
+
+Blanks at the ends of a value are removed, as gRPC's protocol allows: the gRPC libraries send the values of applications
+as they are, such as ``Bearer`` with a blank and no token. By RFC 9113 §8.2.1 the stream would be reset, and its caller
+would not learn why.
 """
 
 from __future__ import annotations
@@ -54,8 +58,7 @@ def _divided(fields: Sequence[Field]) -> tuple[dict[bytes, bytes], list[Field]]:
     pseudo: dict[bytes, bytes] = {}
     regular: list[Field] = []
     once: set[bytes] = set()
-    for field in fields:
-        name, value = field
+    for name, value in fields:
         if name.startswith(b":"):
             if regular:
                 raise _malformed(f"{name[:100]!r} behind fields that are no pseudo-fields")
@@ -64,12 +67,12 @@ def _divided(fields: Sequence[Field]) -> tuple[dict[bytes, bytes], list[Field]]:
             _check_value(name, value)
             pseudo[name] = value
         else:
-            _check(name, value)
+            value = _checked(name, value)
             if name in _ONCE:
                 if name in once:
                     raise _malformed(f"{name!r} twice")
                 once.add(name)
-            regular.append(field)
+            regular.append((name, value))
     missing = [name for name in _REQUIRED if not pseudo.get(name)]
     if missing:
         raise _malformed(f"no {missing[0]!r}")
@@ -81,15 +84,18 @@ def check_trailers(fields: Sequence[Field]) -> None:
     for name, value in fields:
         if name.startswith(b":"):
             raise _malformed(f"{name[:100]!r} in trailers")
-        _check(name, value)
+        _checked(name, value)
 
 
-def _check(name: bytes, value: bytes) -> None:
+def _checked(name: bytes, value: bytes) -> bytes:
+    """Return the value without blanks at its ends. Raises StreamFault."""
+    value = value.strip(b" \t")
     if _NAME.fullmatch(name) is None:
         raise _malformed(f"a field of the name {name[:100]!r}")
     if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
         raise _malformed(f"{name!r}, which belongs to a connection of HTTP/1.1")
     _check_value(name, value)
+    return value
 
 
 def _check_value(name: bytes, value: bytes) -> None:
