@@ -85,10 +85,12 @@ class H2Limits:
     header_block_bytes: int = 16 << 10
     """Compressed, with all CONTINUATION frames. To decode this many bytes may take 10 ms."""
     continuations: int = 8
-    streams: int = 1_024
+    streams: int = 4_096
+    """Beyond the shares of one caller: half of all watches, of all streams of calls, of all scans and loads. Clients
+    wait without an error for a stream to end, and calls would wait behind watches."""
     stream_window: int = 65_535
     """The bytes that a peer may send to a stream without a reader."""
-    connection_window: int = 64 << 20
+    connection_window: int = 256 << 20
     """The same for all streams: as many bytes as all of them may hold. If it were less, streams without readers could
     use it up, and a stream that a reader waits for would get nothing."""
     output_bytes: int = 4 << 20

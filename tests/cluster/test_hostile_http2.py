@@ -82,7 +82,7 @@ class Node:
 
 def test_a_client_is_told_the_bounds_of_streams_and_of_metadata(node: Node) -> None:
     with node.connection() as connection:
-        assert connection.settings[MAX_CONCURRENT_STREAMS] == (1_024 if node.is_native else 8_192)
+        assert connection.settings[MAX_CONCURRENT_STREAMS] == (4_096 if node.is_native else 8_192)
         assert connection.settings[MAX_HEADER_LIST_SIZE] == 16 << 10
 
 

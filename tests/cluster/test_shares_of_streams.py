@@ -21,6 +21,7 @@ pytestmark = pytest.mark.process
 MOST = 8
 LIMITS = [f"--limit.{name}-max={MOST}" for name in ("scans", "bulk-streams", "watches")]
 CALLS_MOST = 1_024
+WATCHES_MOST = 4_096
 WAIT_S = 300.0
 PACKAGE = "/cortado.v1."
 SCAN = kv_pb2.KvScanRequest(namespace="t")
@@ -144,5 +145,21 @@ def test_callers_without_a_principal_have_one_share_of_the_streams_of_calls(fron
             finally:
                 await strangers.close()
                 await known.close()
+
+        asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_connection_with_all_watches_of_its_share_still_has_calls_answered(front: str, tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--front", front) as server:
+
+        async def scenario() -> None:
+            one = Caller(server.endpoint)
+            try:
+                await asyncio.gather(*(one.open("Watch/KeyValue", WATCH) for _ in range(WATCHES_MOST // 2)))
+                assert await one.fill("Watch/KeyValue", WATCH) == 0
+                await one.open("Calls/Exchange", CALLS)
+            finally:
+                await one.close()
 
         asyncio.run(scenario())

@@ -37,10 +37,10 @@ def test_a_client_is_told_our_settings_first() -> None:
     made = Connection(H2Limits(), Clock())
     assert made.taken() == bytes.fromhex(
         "000012 04 00 00000000"  # SETTINGS
-        "0003 00000400"  # MAX_CONCURRENT_STREAMS 1,024
+        "0003 00001000"  # MAX_CONCURRENT_STREAMS 4,096
         "0004 0000ffff"  # INITIAL_WINDOW_SIZE 65,535
         "0006 00004000"  # MAX_HEADER_LIST_SIZE 16 KiB
-        "000004 08 00 00000000 03ff0001"  # WINDOW_UPDATE to 64 MiB
+        "000004 08 00 00000000 0fff0001"  # WINDOW_UPDATE to 256 MiB
     )
     assert events(made, HELLO) == []
     assert said(made) == ["SETTINGS ack"]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import grpc
 import pytest
 
 from cortado.proto.v1 import kv_pb2
+from cortado.store.server import front_connection
 from cortado.store.server.call_context import Context
 from support.front_calls import GET, WAIT_S, Kv, until
 from support.fronts import FRONTS, served_by
 
 ECHO, SEEN, REFUSE, WAIT, COUNT = (f"/test.Calls/{name}" for name in ("Echo", "Seen", "Refuse", "Wait", "Count"))
-MORE_THAN_A_CONNECTION_HAS = 1_500
+STREAMS, MORE_THAN_A_CONNECTION_HAS = 50, 200
 ALL_LETTERS = "é\n%\r\0 ひらがな 🎉 \x7f" * 10
 
 
@@ -69,10 +71,12 @@ Run = Callable[[Scenario], None]
 
 
 @pytest.fixture(params=FRONTS)
-def run(request: pytest.FixtureRequest) -> Run:
+def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
     async def main(scenario: Scenario) -> None:
         calls = Calls()
         service = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
+        # Of the native front; gRPC's takes all of them at once.
+        monkeypatch.setattr(front_connection, "LIMITS", replace(front_connection.LIMITS, streams=STREAMS))
         async with (
             served_by(request.param, service, Kv(), beside=(calls.handler(),)) as endpoint,
             grpc.aio.insecure_channel(endpoint, [("grpc.use_local_subchannel_pool", 1)]) as channel,
@@ -201,7 +205,7 @@ def test_streams_beyond_those_of_a_connection_wait_for_their_turn(run: Run) -> N
             return [each async for each in channel.unary_stream(WAIT)(b"%d" % number, timeout=3 * WAIT_S)]
 
         asking = [asyncio.ensure_future(ask(number)) for number in range(MORE_THAN_A_CONNECTION_HAS)]
-        await until(lambda: calls.begun >= 1_000)
+        await until(lambda: calls.begun >= STREAMS)
         calls.may_answer.set()
         found = await asyncio.gather(*asking)
         assert found == [[b"%d" % number] * 2 for number in range(MORE_THAN_A_CONNECTION_HAS)]
