@@ -55,7 +55,7 @@ def value_of(message: common_pb2.Timestamp) -> Timestamp:
 def refused_server(*options: str) -> subprocess.CompletedProcess[str]:
     """A server that is expected to end by itself."""
     command = [sys.executable, "-m", "cortado.store.cli", "server", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_nothing_acknowledged_is_lost_by_a_kill_at_any_instant(tmp_path: Path) -> None:
