@@ -90,8 +90,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "front",
         choice(NATIVE, "grpc"),
         NATIVE,
-        "The front for clients: the native front, or the gRPC library. Calls of the library cost several times as much, "
-        "and it bounds its connections less.",
+        "The front for clients: the native front, or the gRPC library. Calls of the library cost several times as "
+        "much, and it bounds its connections less.",
         NODE,
     ),
     Setting(
