@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
 
@@ -30,6 +31,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{link} does not exist"
         if anchor and target.suffix == ".md":
             assert anchor in _anchors(target), f"{link}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_are_there(page: Path) -> None:
+    for name in PICTURE.findall(page.read_text()):
+        assert (page.parent / name).is_file(), f"{name} does not exist"
+
+
+def test_the_readme_is_short_and_shows_code_first() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120
+    assert lines.index("```python") < 40
 
 
 def test_every_make_target_is_listed_by_make_help() -> None:
