@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -47,6 +48,20 @@ CALLED_BY_OTHERS: Final = {
     "store/transfer/files.py": "pyarrow",
     "spark_connector/source.py": "Spark",
 }
+ROUNDABOUT_MAX: Final = {
+    "raft": 2.5,
+    "schema": 1.7,
+    "store": 1.5,
+    "spark_connector": 2.0,
+    "proto": 0.9,
+    "tests": 5.8,
+    "benchmarks": 1.3,
+    "examples": 0.7,
+    "tools": 2.8,
+    "docs": 4.9,
+}
+"""Roundabout sentences in a hundred, by folder. These numbers only go down."""
+ROUNDABOUT_SLACK: Final = 0.5
 UNUSED_BEYOND: Final[dict[str, str]] = {}
 CLOCKS: Final = re.compile(r"\btime\.(monotonic|perf_counter|process_time|thread_time)(_ns)?\(\)")
 TIMED_BEYOND: Final = {
@@ -193,3 +208,15 @@ def test_no_test_asserts_how_long_something_took() -> None:
             if any(_is_duration(each) or getattr(each, "id", None) in durations for each in asserted):
                 timed.add(file)
     assert sorted(timed) == sorted(TIMED_BEYOND)
+
+
+def test_roundabout_sentences_only_get_fewer() -> None:
+    prose = runpy.run_path(str(ROOT / "tools" / "prose.py"))
+    assert set(prose["FOLDERS"]) == set(ROUNDABOUT_MAX)
+    shares = {folder: prose["share"](ROOT / folder) for folder in ROUNDABOUT_MAX}
+    beyond = {folder: f"{share:.1f}%" for folder, share in shares.items() if share > ROUNDABOUT_MAX[folder] + 0.05}
+    assert not beyond, "tools/prose.py --list FOLDER shows them"
+    slack = {
+        folder: f"{share:.1f}%" for folder, share in shares.items() if share < ROUNDABOUT_MAX[folder] - ROUNDABOUT_SLACK
+    }
+    assert not slack, "well done: lower ROUNDABOUT_MAX to these"
