@@ -20,6 +20,9 @@ _LOG: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.1
 # A client that does not look at its connection says no goodbye when that is closed.
 _GOODBYE_S: Final = 0.5
+# A host that lost its power says nothing, and a stream on which nothing is sent would keep its places for ever. The
+# kernel asks after a minute of silence, and ends the connection after one more without an answer.
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
 async def accept(listening: socket.socket, on_failed: Callable[[str], None]) -> tuple[socket.socket, Any]:
@@ -75,6 +78,7 @@ class Listener:
         """Accept from here on, on the loop that runs."""
         for each in self._sockets:
             each.setblocking(False)
+            _find_dead_peers(each)
         self._accepting = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
 
     async def close(self) -> None:
@@ -115,3 +119,11 @@ class Listener:
         except asyncio.CancelledError:
             accepted.close()
             raise
+
+
+def _find_dead_peers(listening: socket.socket) -> None:
+    """Let the kernel end connections whose host is gone: accepted connections inherit these options."""
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):
+            listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
