@@ -96,8 +96,8 @@ class H2Limits:
     output_bytes: int = 4 << 20
     """The bytes of answers that the peer does not read: to control frames, and to calls that end without a message.
     Messages wait in their streams."""
-    resets: Rate = Rate(2_000, 500)
-    """Streams that the peer resets, that are at fault, or that are refused."""
+    resets: Rate = Rate(5_000, 500)
+    """Streams that the peer resets, that are at fault, or that are refused. A peer may reset all that it has open."""
     pings: Rate = Rate(2_000, 200)
     settings: Rate = Rate(50, 5)
     empty_frames: Rate = Rate(2_000, 200)

@@ -177,7 +177,7 @@ def test_a_flood_ends_no_connection_but_its_own(node: Node, flood: str) -> None:
     """The gRPC library takes floods; the native front has a bound for each."""
     with node.connection() as connection, node.connection() as other:
         with suppress(ConnectionError, ssl.SSLError):
-            for begin in range(0, 10_000, 500):
+            for begin in range(0, 20_000, 500):
                 connection.send(b"".join(FLOODS[flood](n) for n in range(begin, begin + 500)))
         assert not node.is_native or calm_is_asked_for(connection)
         assert is_answered_on(other)

@@ -22,6 +22,8 @@ MOST = 8
 LIMITS = [f"--limit.{name}-max={MOST}" for name in ("scans", "bulk-streams", "watches")]
 CALLS_MOST = 1_024
 WATCHES_MOST = 4_096
+AT_ONCE = 32
+"""Messages that a node receives at once: if those of many more come late, callers are refused."""
 WAIT_S = 300.0
 PACKAGE = "/cortado.v1."
 SCAN = kv_pb2.KvScanRequest(namespace="t")
@@ -40,8 +42,8 @@ class Caller:
         self._metadata = (("authorization", f"Bearer {token}"),) if token else None
         self._streams: list[Any] = []
 
-    async def open(self, method: str, *messages: Any) -> None:
-        """Open one more, and read the first of its replies alone."""
+    async def open(self, method: str, *messages: Any) -> Any:
+        """Open one more, and read the first of its replies alone. Returns the stream."""
         channel = self._channels[len(self._streams) % len(self._channels)]
 
         async def sent() -> AsyncIterator[bytes]:
@@ -53,6 +55,7 @@ class Caller:
         if await stream.read() is grpc.aio.EOF:
             raise AssertionError(f"{method} ended: {await stream.details()}")
         self._streams.append(stream)
+        return stream
 
     async def fill(self, method: str, *messages: Any) -> int:
         """Open as many as there are places. Returns their number."""
@@ -150,15 +153,25 @@ def test_callers_without_a_principal_have_one_share_of_the_streams_of_calls(fron
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_a_connection_with_all_watches_of_its_share_still_has_calls_answered(front: str, tmp_path: Path) -> None:
+def test_a_connection_has_all_watches_of_its_share_and_may_cancel_them_at_once(front: str, tmp_path: Path) -> None:
     with running_server(tmp_path / "data", "--front", front) as server:
 
         async def scenario() -> None:
             one = Caller(server.endpoint)
             try:
-                await asyncio.gather(*(one.open("Watch/KeyValue", WATCH) for _ in range(WATCHES_MOST // 2)))
+                stays, *others = [
+                    watch
+                    for _ in range(WATCHES_MOST // 2 // AT_ONCE)
+                    for watch in await asyncio.gather(*(one.open("Watch/KeyValue", WATCH) for _ in range(AT_ONCE)))
+                ]
                 assert await one.fill("Watch/KeyValue", WATCH) == 0
                 await one.open("Calls/Exchange", CALLS)
+                for each in others:
+                    each.cancel()
+                await one.open("Calls/Exchange", CALLS)
+                await asyncio.to_thread(Wire(server.endpoint).commit, put_pair("t", b"written at last"))
+                while b"written at last" not in (reply := await stays.read()):
+                    assert reply is not grpc.aio.EOF
             finally:
                 await one.close()
 

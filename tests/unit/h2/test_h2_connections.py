@@ -431,6 +431,15 @@ def test_a_flood_ends_the_connection(name: str) -> None:
     assert shown(events(made, flood[left + RATE.per_s])[-1]).startswith("ended ENHANCE_YOUR_CALM: too many")
 
 
+def test_a_client_may_cancel_all_streams_of_a_connection_at_once() -> None:
+    made = connection(H2Limits(slice_cost=1_000_000))
+    numbers = range(1, 2 * H2Limits().streams, 2)
+    events(made, b"".join(map(opened, numbers)))
+    events(made, b"".join(frames.frame(frames.RST_STREAM, 0, number, bytes(4)) for number in numbers))
+    assert not made.is_over
+    assert [shown(each) for each in events(made, headers(numbers[-1] + 2))] == [f"opened {numbers[-1] + 2} /s/M last"]
+
+
 def test_a_rate_that_was_not_used_for_long_allows_its_burst_and_no_more() -> None:
     budget = Budget(RATE, 0.0)
     assert sum(budget.take(1_000.0) for _ in range(100)) == RATE.burst
