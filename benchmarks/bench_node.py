@@ -97,7 +97,7 @@ class _Asking:
         self.random = random.Random(1)
 
     def request_id(self) -> bytes:
-        return bytes(self._host.clock.last) + os.urandom(8)
+        return bytes(self._host.process.clock.last) + os.urandom(8)
 
     def put(self) -> Message:
         key = b"put-%07d" % self.random.randrange(PUT_KEYS)

@@ -46,10 +46,10 @@ class Applier(Outstanding[Committed, AppliedState]):
         on_refused: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(group.host.storage_thread, group.host.monotonic_ms, on_failure=on_failure)
+        super().__init__(group.storage_thread, group.process.monotonic_ms, on_failure=on_failure)
         self._log = group.log
         self._machine = group.machine
-        self._clock = group.host.clock
+        self._clock = group.process.clock
         self._pipeline = pipeline
         self._feed = feed
         self.heard: Callable[[Sequence[Applied]], None] = _nothing

@@ -43,9 +43,9 @@ class DiskRoom:
     """All methods run on the loop."""
 
     def __init__(self, group: GroupContext) -> None:
-        self._host = group.host
-        self._engine = group.host.engine
-        self._log_files = group.host.log_files
+        self._process = group.process
+        self._engine = group.process.engine
+        self._log_files = group.process.log_files
         self._log = group.log
         self._look_at_ms = -math.inf
         self._is_scarce = False
@@ -75,7 +75,7 @@ class DiskRoom:
         ResourceExhausted."""
         if not proposal.is_own:
             size_bytes = proposal.size_bytes + COMMAND_OVERHEAD_BYTES * proposal.callers
-            self._host.admit(size_bytes, behind_bytes=appended_bytes, frees=proposal.frees)
+            self._process.admit(size_bytes, behind_bytes=appended_bytes, frees=proposal.frees)
             self._admit_members(size_bytes, 0, frees=proposal.frees)
 
     def admit_effect(self, proposal: Proposed, size_bytes: int, open_bytes: int, appended_bytes: int) -> None:

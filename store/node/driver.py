@@ -83,7 +83,7 @@ class Driver:
     ) -> None:
         """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended,
         ``on_failure`` once, when the node must stop. Make it on the loop."""
-        log, monotonic_ms = group.log, group.host.monotonic_ms
+        log, monotonic_ms = group.log, group.process.monotonic_ms
         self._group = group
         self.log = log
         loop = asyncio.get_running_loop()
@@ -91,7 +91,7 @@ class Driver:
         self._on_leading = on_leading
         self._on_lost = on_lost
         self._on_failure = on_failure
-        self.feed = ChangeFeed(group.machine.state.last_ts, group.host.limits, lambda: group.machine.unresolved)
+        self.feed = ChangeFeed(group.machine.state.last_ts, group.process.limits, lambda: group.machine.unresolved)
         self.pipeline = Pipeline(group, self.feed.recent)
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.after_step: Callable[[], None] = _nothing
@@ -254,7 +254,7 @@ class Driver:
         self._group.machine.replaced()
         self.pipeline.replaced(state)
         self.feed.replaced(state.last_ts)
-        self._group.host.clock.observe_log(state.last_ts)
+        self._group.process.clock.observe_log(state.last_ts)
         self.compaction.restart(state.index)
         self._is_paused = False
         self.schedule()
@@ -330,13 +330,13 @@ class Driver:
             step(now_ms)
 
     def _step(self, now_ms: float) -> None:
-        if not self.inbox.step(self.log.step, now_ms + self._group.host.limits.evaluate_slice_ms):
+        if not self.inbox.step(self.log.step, now_ms + self._group.process.limits.evaluate_slice_ms):
             self.schedule()
         self.after_step()
 
     def _tick(self, now_ms: float) -> None:
         # A leader that cannot apply takes no writes: another one may.
-        election_ms = self._group.host.raft.election_ms_max
+        election_ms = self._group.process.raft.election_ms_max
         is_stuck = self.applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
         self.veto(_DATA_STUCK, is_stuck)
         self.writer.look_at_room(now_ms)
@@ -345,7 +345,7 @@ class Driver:
 
     def _evaluate(self, now_ms: float) -> None:
         """Evaluate waiting proposals."""
-        may_evaluate, until_ms = self._may_evaluate, now_ms + self._group.host.limits.evaluate_slice_ms
+        may_evaluate, until_ms = self._may_evaluate, now_ms + self._group.process.limits.evaluate_slice_ms
         if may_evaluate and not self.pipeline.fill(until_ms):
             # Other tasks of the loop go on first; the waiting proposals go on right after them.
             self.schedule()
@@ -392,7 +392,7 @@ class Driver:
         waiting = self.read_index.waiting
         if not waiting or self.log.has_round_under_way:
             return
-        is_free = self._is_only_voter or self._group.host.raft.lease
+        is_free = self._is_only_voter or self._group.process.raft.lease
         if is_free or self._group_commit.may_read(waiting, self._monotonic_ms()):
             # While leadership is handed over, reads wait for the end of that, too.
             with suppress(NotLeader):
@@ -403,13 +403,13 @@ class Driver:
         roster = self.log.roster
         if roster is not self._roster:
             if roster != self._roster:
-                self._group.host.transport.configure(roster)
+                self._group.process.transport.configure(roster)
                 self.on_configured()
             self._roster = roster
             self._is_only_voter = self.is_alone
         messages = self.log.outbox()
         if messages:
-            self._group.host.transport.send(self._group.of.group_id, messages)
+            self._group.process.transport.send(self._group.of.group_id, messages)
 
     def _store(self, now_ms: float) -> None:
         """Hand the log's next writes to the log thread, if that is free."""
@@ -467,7 +467,7 @@ class Driver:
 
     def _lead(self) -> None:
         """Begin to lead. All before this term is applied: timestamps given out by then lie below the clock."""
-        highest, clock = max(self.applied.last_ts, self.applied.ceiling), self._group.host.clock
+        highest, clock = max(self.applied.last_ts, self.applied.ceiling), self._group.process.clock
         clock.observe_log(highest)
         invariant(clock.last >= highest, "a leader begins above the ceiling", clock.last, highest)
         self._on_leading()

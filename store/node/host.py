@@ -2,96 +2,45 @@
 
 ::
 
-    services ──► Host ──┬── engine, log files, and a thread each that writes to them
-    peers ─────►        ├── clock, and the peers' clocks beside it
-                        ├── gates and one budget: bounds of the line and of work in flight
-                        ├── the scan thread, the loop's delay, the transport
+    services ──► Host ──┬── Process: what the replicas share (``process.py``)
+    peers ─────►        ├── a thread that writes to the log files, and one that writes to the data
+                        ├── the loop's delay
                         └── Replica, one for each group: log, driver, reads, members, watches, snapshots
 
 The host admits a request, and the replica whose keys it names answers it (:meth:`Host.replica_of`). If it names no key,
 the replica of the group that holds the catalogue and the members does (:attr:`Host.meta`). A request for a document
 names its table, which only the catalogue turns into a key. There is one group so far, with all keys.
 
-Time, randomness, disk and network come in by the door (:class:`Surroundings`): on a loop with virtual time, with
-threads and an executor that run in place, a node is a deterministic function of its input. Every coroutine runs
-on the loop that called :meth:`Host.start`.
+Every coroutine runs on the loop that called :meth:`Host.start`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence, Set
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from random import Random
-from typing import Final, TypeVar
+from collections.abc import AsyncGenerator, Sequence, Set
+from typing import Final
 
-from cortado.errors import NotFound, Unavailable
-from cortado.raft.registry import Member, Roster
+from cortado.errors import NotFound
+from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
-from cortado.store.auth.caller import holder
-from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
-from cortado.store.clock.host_time import HostTime
-from cortado.store.engine.failures import StorageFailed
-from cortado.store.engine.interface import Engine
+from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.keys.types import LogicalKey
-from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.slices import SliceReader
 from cortado.store.node.admission import Gate
-from cortado.store.node.budget import Budget, Share
-from cortado.store.node.clock_watch import ClockWatch
+from cortado.store.node.budget import Share
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.node.loop_delay import LoopDelay
 from cortado.store.node.opening import open_group
+from cortado.store.node.process import NodeIdentity, Surroundings, make_process
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Replica
-from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.storage_thread import Storage, StorageThread
-from cortado.store.node.transport import NoPeers, Transport
+from cortado.store.node.storage_thread import Storage
 from cortado.store.retentions import KEEP_ALL
 
-T = TypeVar("T")
-
 _BAD_CLOCK: Final = "clock"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeIdentity:
-    """The answering node, named in the header of every reply. ``storage_id`` names the data directory (empty: in
-    memory). This node serves clients at ``address`` (host:port), and peers at ``peer_address``."""
-
-    cluster_id: str
-    node_id: str
-    storage_id: str = ""
-    address: str = ""
-    peer_address: str = ""
-
-    def as_member(self, storage_id: str) -> Member:
-        """Return this node as a group's member, bound to ``storage_id``."""
-        return Member(self.node_id, self.peer_address, storage_id, self.address)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Everything outside that a node touches. Only the node writes to the stores.
-
-    ``host_time`` knows the wall clock, ``monotonic_ms`` measures durations. ``random`` draws election timers and the
-    values that tell this incarnation of the node from earlier ones. ``thread`` makes the threads that write, each with
-    its name; ``run_scan`` runs slices of scans (one thread, unless given).
-    """
-
-    engine: Engine
-    log_files: LogFiles
-    snapshot_files: SnapshotFiles
-    host_time: HostTime
-    monotonic_ms: Callable[[], float]
-    random: Random
-    transport: Transport = field(default_factory=NoPeers)
-    thread: Callable[[asyncio.AbstractEventLoop, str], Storage] = StorageThread
-    run_scan: Executor | None = None
 
 
 class Host:
@@ -101,7 +50,6 @@ class Host:
     """The replica of the group that holds the catalogue and the members; set once the host is started."""
     log_thread: Storage
     storage_thread: Storage
-    _failed: asyncio.Future[BaseException]
 
     def __init__(
         self,
@@ -121,40 +69,22 @@ class Host:
 
         Raises InvalidArgument for limits that do not fit each other. The caller closes the stores, after stop.
         """
-        self.raft = raft or RaftSettings()
-        self.raft.check()
-        self.limits = limits = limits or NodeLimits()
-        limits.check(self.raft.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
-        self.snapshot_settings = snapshot_settings or SnapshotSettings()
-        self.snapshot_settings.check()
-        self.retention_ms = retention_ms
-        self.identity = identity
-        self.engine = around.engine
-        """All stored items, to be looked at as they lie there. Only the replicas write to it."""
-        self.log_files = around.log_files
-        self.snapshot_files = around.snapshot_files
-        self.transport = around.transport
-        self.random = around.random
-        self.monotonic_ms = around.monotonic_ms
-        self.host_time = around.host_time
-        self.clock = Clock(self.host_time.now_ms, max_offset_ms=max_clock_offset_ms)
-        self.clock_watch = ClockWatch(
-            identity.node_id, self.host_time, self.monotonic_ms, max_offset_ms=max_clock_offset_ms
+        self.process = make_process(
+            identity,
+            around,
+            limits=limits or NodeLimits(),
+            raft=raft or RaftSettings(),
+            snapshot_settings=snapshot_settings or SnapshotSettings(),
+            max_clock_offset_ms=max_clock_offset_ms,
+            retention_ms=retention_ms,
         )
-        self.budget = Budget(limits)
-        self.writes = Gate("writes", count_max=limits.writes_max, bytes_max=limits.write_bytes_max)
-        self.reads = Gate("reads", count_max=limits.reads_max)
-        self.scans = Gate("scans", count_max=limits.scans_max, holder=holder)
-        self.bulk_streams = Gate("bulk streams", count_max=limits.bulk_streams_max, holder=holder)
-        self.loop_delay = LoopDelay(self.monotonic_ms)
-        self.is_stopping = False
+        """The parts that the replicas share."""
+        self.loop_delay = LoopDelay(around.monotonic_ms)
         self.scan_path = "python: nothing else was chosen"
         """The reader of scans' slices: ``compiled``, or ``python:`` and why."""
         self._joining = joining
         self._make_thread = around.thread
-        self._run_scan = around.run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
-        self._run_streams = self._run_scan
-        self._started_ms = self.monotonic_ms()
+        self._started_ms = around.monotonic_ms()
         self._replicas: dict[int, Replica] = {}
 
     # --- start and stop ---------------------------------------------------------------------------------------
@@ -166,13 +96,13 @@ class Host:
         Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
         """
         loop = asyncio.get_running_loop()
-        self._failed = loop.create_future()
-        group = open_group(self, GROUP_ID, joining=self._joining)
+        opened = open_group(self.process, GROUP_ID, joining=self._joining)
         self.log_thread = self._make_thread(loop, "log")
         self.storage_thread = self._make_thread(loop, "storage")
+        group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
         self.meta = self._replicas[GROUP_ID] = Replica(group)
         self.loop_delay.start(loop)
-        self.clock_watch.start(self._voters, self._veto_clock)
+        self.process.clock_watch.start(self._voters, self._veto_clock)
         await self.meta.start()
 
     @property
@@ -184,35 +114,17 @@ class Host:
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish the work in flight, end the threads. A leader hands over first if it can, and serves
         until then, so that callers find the next one at once."""
-        if hand_over and not self.is_stopping:
+        if hand_over and not self.process.life.is_stopping:
             for each in self._replicas.values():
                 await each.hand_over()
-        self.is_stopping = True
+        self.process.life.is_stopping = True
         for each in self._replicas.values():
             await each.stop()
         self.log_thread.stop()
         self.storage_thread.stop()
         self.loop_delay.stop()
-        self.clock_watch.stop()
-        self._run_scan.shutdown(wait=True, cancel_futures=True)
-        self._run_streams.shutdown(wait=True, cancel_futures=True)
-
-    async def failed(self) -> BaseException:
-        """Return only when the node can't go on: then the process must end."""
-        return await asyncio.shield(self._failed)
-
-    def fail(self, error: BaseException) -> None:
-        """End the node: a replica stopped for good, and its stores, which others share, are in doubt."""
-        if not self._failed.done():
-            self._failed.set_result(error)
-
-    def admit(self, size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
-        """Admit as :meth:`~cortado.store.engine.interface.Engine.admit`; if the disk cannot say, end the process."""
-        try:
-            self.engine.admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
-        except StorageFailed as failed:
-            self.fail(failed)
-            raise Unavailable("the disk failed; this process must end") from failed
+        self.process.clock_watch.stop()
+        self.process.scan_threads.stop()
 
     # --- replicas ----------------------------------------------------------------------------------------------
 
@@ -247,32 +159,24 @@ class Host:
 
     @property
     def uptime_ms(self) -> int:
-        return int(self.monotonic_ms() - self._started_ms)
+        return int(self.process.monotonic_ms() - self._started_ms)
 
     @property
     def queues(self) -> tuple[Gate | Share, ...]:
         """Return the gates and shares before each queue of requests."""
-        gates = (self.writes, self.reads, self.scans, self.bulk_streams, self.meta.watches.gate)
-        return (*gates, self.budget.calls, self.budget.chunks)
-
-    async def scan(self, step: Callable[[], T]) -> T:
-        """Run one bounded slice of a scan on the scan thread; slices of all scans alternate."""
-        return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
-
-    async def scan_stream(self, step: Callable[[], T]) -> T:
-        """Run a slice as :meth:`scan`, of a scan that shares no state with others: it runs beside them if the kernel
-        reads without the interpreter's lock."""
-        return await asyncio.get_running_loop().run_in_executor(self._run_streams, step)
+        process = self.process
+        gates = (process.writes, process.reads, process.scans, process.bulk_streams, self.meta.watches.gate)
+        return (*gates, process.budget.calls, process.budget.chunks)
 
     def use_scan_kernel(self, kernel: SliceReader, threads: int) -> None:
         """Let ``kernel`` read slices of scans from now on, and streamed scans on ``threads`` threads."""
         for each in self._replicas.values():
             each.store.kernel = kernel
-        self._run_streams = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cortado-stream")
+        self.process.scan_threads.widen(threads)
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """Note that a peer's physical clock minus our monotonic one lies between these."""
-        self.clock_watch.observe(node_id, low_ms, high_ms)
+        self.process.clock_watch.observe(node_id, low_ms, high_ms)
 
     def _voters(self) -> Set[str]:
         return set(self.meta.configuration.voters)

@@ -80,7 +80,7 @@ class JobRunner:
         self._reads = reads
         self._write = write
         self._catalog = catalog
-        self._monotonic_ms = group.host.monotonic_ms
+        self._monotonic_ms = group.process.monotonic_ms
         self.running: list[Job] = []
         """The jobs that this node runs as a leader, as they were after the last step of each."""
         self.steps = 0
@@ -110,7 +110,7 @@ class JobRunner:
 
     async def _look(self) -> list[Job]:
         read_ts = await self._reads.applied_to(await self._reads.linearize())
-        found = await self._group.host.scan(lambda: jobs_of(self._group.store.snapshot(read_ts)))
+        found = await self._group.process.scan(lambda: jobs_of(self._group.store.snapshot(read_ts)))
         return [each for each in found if each.state is JobState.RUNNING]
 
     async def _step(self, job: Job) -> Job:
@@ -168,7 +168,7 @@ class JobRunner:
     async def _pace(self, job: Job) -> Pace:
         """Return where the step may end, by the rows applied by now."""
         applied_ts = self._driver.applied.last_ts
-        ahead = await self._group.host.scan(lambda: self._look_ahead(job, applied_ts))
+        ahead = await self._group.process.scan(lambda: self._look_ahead(job, applied_ts))
         if ahead is None:
             return Pace(self._monotonic_ms)
         left, upto = ahead
@@ -177,7 +177,7 @@ class JobRunner:
 
     async def _count(self, rows: KeyRange, read_ts: Timestamp) -> int:
         counting = self._group.store.split(*rows, 1, read_ts)
-        while not await self._group.host.scan(counting.step):
+        while not await self._group.process.scan(counting.step):
             pass
         return sum(part.rows for part in counting.parts())
 

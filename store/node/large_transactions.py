@@ -60,7 +60,7 @@ class LargeTransactions:
         self._group = group
         self._driver = driver
         self._write = write
-        self._monotonic_ms = group.host.monotonic_ms
+        self._monotonic_ms = group.process.monotonic_ms
         self.placed = 0
         """How many staged values this node has put in place, or taken away, as a leader since its start."""
 
@@ -95,10 +95,10 @@ class LargeTransactions:
             await self._write(lambda reader, _ts: expire(reader, transaction_id))
 
     async def _forget(self) -> None:
-        clock = self._group.host.clock
+        clock = self._group.process.clock
         long_ago = [
             record.transaction_id
-            for record, version in await self._group.host.scan(lambda: records_of(self._applied))
+            for record, version in await self._group.process.scan(lambda: records_of(self._applied))
             if record.is_resolved
             and _age_ms(version.ts, clock.physical_ms, clock.epoch)
             > (APPLICATION_KEPT_MS if record.application else KEPT_MS)
@@ -113,7 +113,7 @@ class LargeTransactions:
             behind = staged_range(start, end)[1]
             while position is not None:
                 looked_ts = self._driver.applied.last_ts
-                found, position = await self._group.host.scan(partial(self._look, transaction, position, behind))
+                found, position = await self._group.process.scan(partial(self._look, transaction, position, behind))
                 if found.stored:
                     await self._write(self._placing(found, looked_ts))
                     self.placed += len(found.stored)
@@ -166,7 +166,7 @@ class LargeTransactions:
         start, end = prefix_range(STAGED_SPACE)
         position: LogicalKey | None = start
         while position is not None and not machine.durably_unresolved:
-            found, position = await self._group.host.scan(partial(self._page, position, end))
+            found, position = await self._group.process.scan(partial(self._page, position, end))
             if found:
                 _LOG.warning("%d staged values are looked at that no transaction is known of", len(found))
                 await self._write(_taking_away(found))

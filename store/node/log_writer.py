@@ -36,18 +36,18 @@ class LogWriter(Outstanding[Writes, None]):
         on_refused: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(group.host.log_thread, group.host.monotonic_ms, on_failure=on_failure)
+        super().__init__(group.log_thread, group.process.monotonic_ms, on_failure=on_failure)
         self._log = group.log
-        self._log_files = group.host.log_files
-        self._limits = group.host.limits
+        self._log_files = group.process.log_files
+        self._limits = group.process.limits
         self._pipeline = pipeline
         self._read_index = read_index
         self._on_durable = on_durable
         self._on_refused = on_refused
         self.compaction = Compaction(
             group.log,
-            group.host.raft,
-            held_bytes_max=group.host.limits.held_bytes_max,
+            group.process.raft,
+            held_bytes_max=group.process.limits.held_bytes_max,
             applied_index=group.machine.state.index,
         )
         """When applied entries may be dropped from the log."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from cortado.errors import DataLoss
 from cortado.raft.bootstrap import FIRST_INDEX, FIRST_TERM, bootstrap_writes
@@ -23,12 +23,18 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_context import GroupContext
+from cortado.store.node.process import Process
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.state_machine import StateMachine
 
-if TYPE_CHECKING:
-    from cortado.store.node.host import Host
+
+class OpenedGroup(NamedTuple):
+    """A group as it is stored: its range in the engine, its versions, the state that was applied, and its log."""
+
+    of: GroupRange
+    store: VersionStore
+    machine: StateMachine
+    log: RaftLog
 
 
 def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) -> StoredLog:
@@ -46,16 +52,16 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) 
     return replace(stored, hard_state=replace(state, owner=owner))
 
 
-def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupContext:
+def open_group(process: Process, group_id: int, *, joining: Roster | None) -> OpenedGroup:
     """Open the group as it is stored. Without a log, begin a group of one; or, if ``joining``, stay empty, and hear the
     members that let this node in.
 
     Writes, durably, when a group begins. Raises DataLoss if stored data is damaged or contradicts the applied state;
     ResourceExhausted.
     """
-    log_files, member = host.log_files, host.identity.as_member(host.identity.storage_id)
-    store = VersionStore(host.engine)
-    machine = StateMachine(host.engine, store, group_id=group_id)
+    log_files, member = process.log_files, process.identity.as_member(process.identity.storage_id)
+    store = VersionStore(process.engine)
+    machine = StateMachine(process.engine, store, group_id=group_id)
     stored = stored_log(log_files.take_groups(), group_id, owner=member.storage_id)
     if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
@@ -66,17 +72,17 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
     stored = complete_reset(machine, log_files, group_id, stored)
     log = RaftLog(
         member.node_id,
-        host.raft,
+        process.raft,
         group_id=group_id,
-        random=host.random,
+        random=process.random,
         stored=stored,
         applied=(machine.state.index, machine.state.term),
-        now_ms=host.monotonic_ms(),
+        now_ms=process.monotonic_ms(),
         joined=joining,
     )
     # Above every timestamp that was ever committed or promised here, even if the physical clock is behind.
-    host.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
-    return GroupContext(host, GroupRange(group_id), store, machine, log)
+    process.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
+    return OpenedGroup(GroupRange(group_id), store, machine, log)
 
 
 def _is_begun(stored: StoredLog, member: Member) -> bool:

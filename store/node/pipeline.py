@@ -64,13 +64,13 @@ class Pipeline:
 
     def __init__(self, group: GroupContext, recent: RecentChanges) -> None:
         """``recent`` holds the latest applied changes."""
-        limits = group.host.limits
+        limits = group.process.limits
         self._log = group.log
-        self._clock = group.host.clock
+        self._clock = group.process.clock
         self._machine = machine = group.machine
         self._recent = recent
         self._limits = limits
-        self._monotonic_ms = group.host.monotonic_ms
+        self._monotonic_ms = group.process.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposed] = deque()

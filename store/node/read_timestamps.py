@@ -66,9 +66,9 @@ class ReadPoints:
     ) -> None:
         self._group = group
         self._driver = driver
-        self._clock = group.host.clock
-        self._ceiling_ahead_ms = group.host.limits.ceiling_ahead_ms
-        self._monotonic_ms = group.host.monotonic_ms
+        self._clock = group.process.clock
+        self._ceiling_ahead_ms = group.process.limits.ceiling_ahead_ms
+        self._monotonic_ms = group.process.monotonic_ms
         self._raise_ceiling = raise_ceiling
         self._raising: asyncio.Lock = asyncio.Lock()
         self._saying: asyncio.Lock = asyncio.Lock()

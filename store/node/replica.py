@@ -84,9 +84,9 @@ class Replica:
     """Made by its host on the running loop, which starts and stops it."""
 
     def __init__(self, group: GroupContext) -> None:
-        host = group.host
+        process = group.process
         self._group = group
-        self.host = host
+        self.process = process
         self._loop = asyncio.get_running_loop()
         self._catalog_cache = CatalogCache()
         self.store = group.store
@@ -106,7 +106,7 @@ class Replica:
         """Removes old versions and dropped data."""
         self.duties.add("collection", self.collector.run)
         # With two nodes either clock may be right; with three, the other two can tell at once.
-        driver.on_configured = host.clock_watch.compare
+        driver.on_configured = process.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
         self.leases = Leases(group, driver, self.reads, write=self.keep_house, would_free=self.collector.would_free)
@@ -118,14 +118,14 @@ class Replica:
         self.large_transactions = LargeTransactions(group, driver, write=self.keep_house)
         """Puts committed large transactions in place."""
         self.duties.add("large transactions", self.large_transactions.run)
-        self.members = Membership(driver, group.node_id, lambda: host.clock.reading().wall_ms)
+        self.members = Membership(driver, group.node_id, lambda: process.clock.reading().wall_ms)
         """Changes of the members, and of the leader."""
         self.watches = Watches(
             store=group.store,
             group_id=group.of.group_id,
-            limits=host.limits,
+            limits=process.limits,
             feed=driver.feed,
-            run_scan=host.scan,
+            run_scan=process.scan,
             has_leader=lambda: group.log.leader != "",
             is_idle_for=self._is_idle_for,
             close_time=self._close_time,
@@ -144,7 +144,7 @@ class Replica:
             on_failure=driver.fail,
         )
         """Receives the state that replaces this replica's."""
-        self.known_requests = KnownRequests(driver, group.machine, host.clock)
+        self.known_requests = KnownRequests(driver, group.machine, process.clock)
 
     # --- start and stop ---------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Replica:
     def ready(self) -> bool:
         """Return whether this replica can serve: its data is a state, and it knows a leader or is a ready one."""
         leadership = self.driver.leadership
-        if self.host.is_stopping or self.is_installing or self.driver.failure is not None:
+        if self.process.life.is_stopping or self.is_installing or self.driver.failure is not None:
             return False
         return leadership.is_ready if leadership.is_elected else self.log.leader != ""
 
@@ -201,7 +201,7 @@ class Replica:
         """Begin a term of our own. Complete an earlier leader's unfinished change of the registry, and announce our
         addresses if they are new."""
         self.reads.term_begins()
-        identity = self.host.identity
+        identity = self.process.identity
         own = self.log.roster.member(identity.node_id)
         try:
             self.log.members.tidy()
@@ -211,7 +211,7 @@ class Replica:
             # Leadership is being handed over, or an address is another member's: no reason not to lead.
             both = f"{identity.address} and {identity.peer_address}"
             _LOG.warning("the addresses %s could not be made known: %s", both, problem)
-        if not self.host.is_stopping:
+        if not self.process.life.is_stopping:
             self.duties.begin()
 
     def _leads_no_more(self) -> None:
@@ -225,13 +225,13 @@ class Replica:
 
     def _fail(self, error: BaseException) -> None:
         self.watches.stop(Unavailable("the node has stopped: " + str(error)))
-        self.host.fail(error)
+        self.process.life.fail(error)
 
     def _is_idle_for(self, ms: int) -> bool:
         """Return whether this node leads, and nothing was written for ``ms``, or is about to be."""
         driver = self.driver
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
-        return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
+        return is_idle and self.process.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
     def _look_at_snapshots(self) -> None:
         """Let the snapshots see whether the log wants one made, or brought here."""
@@ -316,7 +316,7 @@ class Replica:
                     return known
                 evaluate = self.known_requests.admit(evaluate, request_id)
             if not held:
-                held.append(self.host.writes.take(size_bytes))
+                held.append(self.process.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
             proposal.is_restoring, proposal.frees = is_restoring, frees
             self.driver.propose(proposal)
@@ -379,7 +379,7 @@ class Replica:
 
     async def _close_time(self) -> None:
         """Write an entry at the clock's timestamp."""
-        await self._raise_ceiling(self.host.clock.now())
+        await self._raise_ceiling(self.process.clock.now())
 
     async def _write_step(self, evaluate: Evaluate) -> WriteResult:
         return await self.write(evaluate, size_bytes=_STEP_BYTES)

@@ -26,7 +26,7 @@ def submit_run(
     invariant(is_new, "a run has new requests alone, each once", len(known), len(request_ids))
     caller = CALLER.get()
     evaluate = checked(evaluate, caller, lambda: roles.appended)
-    place = replica.host.writes.take(size_bytes, len(request_ids))
+    place = replica.process.writes.take(size_bytes, len(request_ids))
     done = asyncio.get_running_loop().create_future()
     run = Run(evaluate, size_bytes, request_ids, hashes, done, [place], waiters=len(request_ids))
     run.frees = caller is not None and caller.frees

@@ -74,13 +74,13 @@ class NodeStatus:
 
 def node_status(host: Host) -> NodeStatus:
     """Return use and limits of everything bounded."""
-    replica, engine = host.meta, host.engine
+    replica, engine = host.meta, host.process.engine
     driver, log, integrity = replica.driver, replica.log, replica.integrity
     use = engine.use()
     leader = replica.leader
     return NodeStatus(
         refused_for=driver.pipeline.room.problem() or driver.refused_for,
-        is_stopping=host.is_stopping,
+        is_stopping=host.process.life.is_stopping,
         role=replica.role,
         term=log.term,
         leader=log.leader,
@@ -93,7 +93,7 @@ def node_status(host: Host) -> NodeStatus:
         disk_free_bytes=engine.disk_free_bytes(),
         queues=[queue.use() for queue in host.queues],
         loop_lag_ms_max=host.loop_delay.max_ms(),
-        clock_offsets=host.clock_watch.offsets(),
+        clock_offsets=host.process.clock_watch.offsets(),
         snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
         restoring="" if replica.restore is None else replica.restore.progress,

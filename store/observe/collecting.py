@@ -78,7 +78,7 @@ def _all(sources: Sources) -> Iterator[Found]:
 
 
 def _node(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    identity = sources.host.identity
+    identity = sources.host.process.identity
     yield "build_info", (__version__, platform.python_version(), identity.cluster_id, identity.node_id), 1
     reasons = {problem.reason for problem in sources.readiness.problems()}
     yield "ready", (), not reasons
@@ -141,7 +141,7 @@ def _quotas(meters: Meters) -> Iterator[Found]:
 
 
 def _writes_and_reads(sources: Sources) -> Iterator[Found]:
-    limits, replica = sources.host.limits, sources.host.meta
+    limits, replica = sources.host.process.limits, sources.host.meta
     driver, writes = replica.driver, replica.driver.pipeline.measures
     in_line, in_flight = driver.pipeline.use
     yield "writes_in_line", (), in_line
@@ -281,7 +281,7 @@ def _peers(sources: Sources) -> Iterator[Found]:
 
 
 def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    clock, applied, time = sources.host.clock, sources.host.meta.applied, sources.host.host_time
+    clock, applied, time = sources.host.process.clock, sources.host.meta.applied, sources.host.process.host_time
     for each in status.clock_offsets:
         yield "clock_offset_low_seconds", (each.node_id,), each.low_ms / _MS
         yield "clock_offset_high_seconds", (each.node_id,), each.high_ms / _MS
@@ -295,7 +295,7 @@ def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
 
 def _log_files(sources: Sources) -> Iterator[Found]:
     host = sources.host
-    use, writing = host.log_files.use(), host.meta.driver.writer.measures
+    use, writing = host.process.log_files.use(), host.meta.driver.writer.measures
     yield "log_write_seconds", (), writing.transactions
     yield "log_write_refused_total", (), writing.refused
     yield "log_segments", (), use.segments

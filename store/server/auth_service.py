@@ -52,12 +52,12 @@ class AuthService(Service):
     async def who_am_i(self, _request: pb.WhoAmIRequest) -> Message:
         read_ts = await self.newest()
         roles = self.host.meta.roles.committed
-        known = roles.known(CREDENTIAL.get(), lambda: self.host.clock.reading().wall_ms)
+        known = roles.known(CREDENTIAL.get(), lambda: self.host.process.clock.reading().wall_ms)
         principal = None if known is None else _message(known.principal)
         return pb.WhoAmIResponse(header=self.header(read_ts), enabled=roles.is_enabled, principal=principal)
 
     async def list_principals(self, request: pb.ListPrincipalsRequest) -> Message:
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             read_ts, principals, token = next_page(
                 request,
                 newest=await self.newest(),

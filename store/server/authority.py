@@ -332,7 +332,7 @@ class Authority:
         return replica.reader(replica.read_ts())
 
     def _now_ms(self) -> int:
-        return self._host.clock.reading().wall_ms
+        return self._host.process.clock.reading().wall_ms
 
     def ended(self, name: str, rule: Rule, caller: Caller, request: Message | None, error: CortadoError | None) -> None:
         """Audit the end of an admitted call if it changes more than data, or was denied at its end."""

@@ -45,8 +45,8 @@ class BackupsService(Service):
         asked_ts = await self.scan_ts(replica, request.at)
         # A timestamp above the last commit reads the same state, and perhaps no other node knows it.
         ts = min(asked_ts, replica.applied.last_ts)
-        wanted = min(max(self.host.engine.use().used_bytes // range_bytes, 1), RANGES_MAX)
-        with self.host.scans.place():
+        wanted = min(max(self.host.process.engine.use().used_bytes // range_bytes, 1), RANGES_MAX)
+        with self.host.process.scans.place():
             split = [await self._split(within, wanted, ts) for within in archived_ranges()]
         keys_max = sum(part.keys for parts in split for part in parts) // wanted
         is_enabled = replica.roles.committed.is_enabled
@@ -60,7 +60,7 @@ class BackupsService(Service):
     async def _split(self, within: KeyRange, parts: int, ts: Timestamp) -> list[pb.BackupRange]:
         start, end = within
         counting = self.host.meta.store.split(start, end, parts, ts)
-        while not await self.host.scan(counting.step):
+        while not await self.host.process.scan(counting.step):
             pass
         found = counting.parts()
         ends = [*(each.start for each in found[1:]), end]
@@ -89,7 +89,7 @@ class BackupsService(Service):
         after = b""
         if request.page_token:
             after = decode_token(request.page_token, shape).resume_within(start, end)
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             async with aclosing(self.stream(self._step(ranges, window, shape, after))) as replies:
                 async for reply in replies:
                     yield reply
@@ -112,7 +112,7 @@ class BackupsService(Service):
                     if len(batch.items) <= _ON_LOOP_MAX:
                         yield self._followed(batch)
                     else:
-                        yield await self.host.scan(lambda batch=batch: self._followed(batch))  # type: ignore[misc]
+                        yield await self.host.process.scan(lambda batch=batch: self._followed(batch))  # type: ignore[misc]
 
     def _followed(self, batch: Batch) -> bytes:
         replica = self.host.meta
@@ -154,20 +154,20 @@ class BackupsService(Service):
     ) -> tuple[list[bytes], list[bytes], bytes | None]:
         """Read until a reply is full, or a slice of time on the scan thread is over. Return the last key if keys are
         left."""
-        until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+        until_ms = self.host.process.monotonic_ms() + SLICE_MS_MAX
         keys, values, size_bytes = list[bytes](), list[bytes](), 0
         left = deque(each for each in ranges if after < each[1])
         while left:
             start, end = left[0]
             behind = after if after > start else b""
-            found = read_slice(self.host.engine, self.host.meta.store, start, end, window, after=behind)
+            found = read_slice(self.host.process.engine, self.host.meta.store, start, end, window, after=behind)
             keys += found.keys
             values += found.values
             size_bytes += sum(map(len, found.keys)) + sum(map(len, found.values))
             if found.resume is None:
                 left.popleft()
             after = end if found.resume is None else found.resume
-            if size_bytes >= SLICE_BYTES_MAX or self.host.monotonic_ms() >= until_ms:
+            if size_bytes >= SLICE_BYTES_MAX or self.host.process.monotonic_ms() >= until_ms:
                 break
         return keys, values, after if left else None
 

@@ -81,7 +81,7 @@ class BulkStream:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._host = service.host
-        self._slots = asyncio.Semaphore(self._host.limits.bulk_chunks_max)
+        self._slots = asyncio.Semaphore(self._host.process.limits.bulk_chunks_max)
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
         self._newest: Proposal | None = None
         self._is_broken = False
@@ -110,7 +110,7 @@ class BulkStream:
 
     async def _end_silence(self, reading: asyncio.Task[None]) -> None:
         """Give the place up to other loads that want one, once the caller is silent. Runs until it is cancelled."""
-        places = self._host.bulk_streams
+        places = self._host.process.bulk_streams
         while not self._is_silent:
             messages, refused = self._messages, places.refused
             await asyncio.sleep(SILENT_S)
@@ -146,12 +146,12 @@ class BulkStream:
                 message = request.chunk
                 del request
                 size_bytes = message.ByteSize()
-                held = self._host.budget.chunks.add(size_bytes)
+                held = self._host.process.budget.chunks.add(size_bytes)
                 try:
                     await self._slots.acquire()
                     self._in_flight += 1
                     cost_bytes = CHUNK_COST * size_bytes + ROW_BYTES * _rows_of(message)
-                    await self._host.budget.chunks.enter(held, cost_bytes)
+                    await self._host.process.budget.chunks.enter(held, cost_bytes)
                     arrived = _Arrived.of(start, message, size_bytes)
                     # The chunk has its own copy of the rows.
                     del message
@@ -164,7 +164,7 @@ class BulkStream:
             if not self._is_silent:
                 raise
             problem = f"the load said nothing for {SILENT_S:.0f} s, and others found no place: begin it again"
-            limit = self._host.limits.bulk_streams_max
+            limit = self._host.process.limits.bulk_streams_max
             raise ResourceExhausted(problem, _RETRY_DELAY_MS, "bulk streams", limit) from None
         finally:
             self._answers.put_nowait(None)
@@ -195,7 +195,7 @@ class BulkStream:
                 errors=_row_errors(value.errors),
             ).SerializeToString()
 
-        await self._host.writes.wait(arrived.size_bytes)
+        await self._host.process.writes.wait(arrived.size_bytes)
         before = self._newest
         submitted = self._host.meta.submit(
             evaluate,
@@ -203,7 +203,7 @@ class BulkStream:
             request_id=arrived.request_id,
             request_hash=arrived.request_hash,
             encode_reply=encode_reply,
-            places=(GatePlace(self._host.writes, arrived.size_bytes), held),
+            places=(GatePlace(self._host.process.writes, arrived.size_bytes), held),
         )
         self._newest = submitted if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._host.meta.answer(submitted))
@@ -236,7 +236,7 @@ class BulkStream:
         catalog = self._service.catalog()
         try:
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
-                return await self._host.scan(lambda: prepare_chunk(catalog, chunk))
+                return await self._host.process.scan(lambda: prepare_chunk(catalog, chunk))
             return prepare_chunk(catalog, chunk)
         except CortadoError:
             return None

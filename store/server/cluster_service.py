@@ -53,7 +53,7 @@ class ClusterService(Service):
             uptime_ms=status.uptime_ms,
             map=cluster_pb2.MapUse(used_bytes=status.map_used_bytes, limit_bytes=status.map_limit_bytes),
             disk_free_bytes=status.disk_free_bytes,
-            log_bytes=self.host.log_files.use().size_bytes,
+            log_bytes=self.host.process.log_files.use().size_bytes,
             queues=[
                 cluster_pb2.QueueUse(
                     name=use.name, count=use.count, count_max=use.count_max, bytes=use.bytes, bytes_max=use.bytes_max
@@ -84,7 +84,7 @@ class ClusterService(Service):
         """Return several clocks at one moment. ``is_read`` chooses a timestamp for a read, puts it into the header, and
         can raise the errors of a read."""
         self._check_leads(request.at_leader, "only the leader's time will do")
-        clock, time = self.host.clock, self.host.host_time
+        clock, time = self.host.process.clock, self.host.process.host_time
         read_ts = await self.read_ts(self.host.meta, request.at) if request.is_read else self.host.meta.read_ts()
         last_applied = self.host.meta.read_ts()
         return cluster_pb2.ClockResponse(
@@ -166,7 +166,7 @@ class ClusterService(Service):
     async def rebuild_replica(self, request: cluster_pb2.RebuildReplicaRequest) -> Message:
         """Compare all data here with another member's, and make it the same; the node serves meanwhile. Raises
         InvalidArgument for another node's id, Unsupported for a node that is alone."""
-        own_id = self.host.identity.node_id
+        own_id = self.host.process.identity.node_id
         if request.node_id != own_id:
             raise InvalidArgument("node_id", f"this is node {own_id}, which rebuilds no other", request.node_id)
         await rebuild(self.host.meta)
@@ -197,14 +197,14 @@ class ClusterService(Service):
             known = progress.get(member.node_id)
             if known is not None:
                 status.match_index = known.match_index
-                status.down = known.last_heard_ms > self.host.raft.election_ms_max
+                status.down = known.last_heard_ms > self.host.process.raft.election_ms_max
                 if not status.down:
                     # Its progress since it fell silent is not known.
                     status.behind = max(0, last_index - known.match_index)
                 status.last_heard_ms = max(0, round(min(known.last_heard_ms, 1e15)))
                 status.needs_snapshot = known.needs_snapshot
                 status.no_room = known.room is not None and known.room.bytes < SMALL_BYTES
-            elif member.node_id == self.host.identity.node_id:
+            elif member.node_id == self.host.process.identity.node_id:
                 status.match_index = last_index
             yield status
 

@@ -48,7 +48,7 @@ class CollectionService(Service):
             case "timestamp":
                 return timestamp_value(request.timestamp)
             case "wall_ms":
-                at = read_at(common_pb2.ReadAt(wall_ms=request.wall_ms), self.host.clock.epoch, field="at")
+                at = read_at(common_pb2.ReadAt(wall_ms=request.wall_ms), self.host.process.clock.epoch, field="at")
                 assert not isinstance(at, Stale)
                 return at
             case _:
@@ -66,7 +66,7 @@ class CollectionService(Service):
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_leases(self, _request: pb.ListLeasesRequest) -> Message:
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             leases = await self.host.meta.leases.all()
         header = self.header(self.host.meta.read_ts())
         return pb.ListLeasesResponse(header=header, leases=[self._message(each) for each in leases])
@@ -79,8 +79,8 @@ class CollectionService(Service):
         found = replica.collector.status()
         names = {}
         if found.safepoints.tables:
-            with self.host.reads.place():
-                names = await self.host.scan(self._table_names)
+            with self.host.process.reads.place():
+                names = await self.host.process.scan(self._table_names)
         return pb.CollectionStatusResponse(
             header=self.header(read_ts),
             safepoint=timestamp_message(found.safepoints.cluster),

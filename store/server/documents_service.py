@@ -51,7 +51,7 @@ class DocumentsService(Service):
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
         """Return at most one document; a key that is absent is no error."""
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table, read_ts, request.at)
             check_form(view, request.format, request.schema_id)
@@ -70,7 +70,7 @@ class DocumentsService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             read_ts = await self.read_ts(self.host.meta, request.at)
             reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
             view = self._view(request.table, read_ts, request.at)
@@ -79,7 +79,7 @@ class DocumentsService(Service):
             if count <= KEYS_ON_THE_LOOP:
                 reply = self._multi_get(request, view, reader, read_ts)
             else:
-                reply = await self.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
+                reply = await self.host.process.scan(lambda: self._multi_get(request, view, reader, read_ts))
         reply.footprint = footprint_of(reads, request.at)
         return reply
 
@@ -91,7 +91,7 @@ class DocumentsService(Service):
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
         rows = get_many(reader, view, keys)
         # The time counts from here on: else the lookup of many keys would use it up, in each call for the rest of them.
-        size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
+        size = ReplySize(self.host.process.monotonic_ms, may_stop_early=request.may_stop_early)
         for row in rows:
             found = documents_pb2.FoundDocument()
             if row is not None:
@@ -166,7 +166,7 @@ class DocumentsService(Service):
 
     async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """Answer chunks of rows in order, with an error for each refused row (:mod:`.bulk_stream`)."""
-        with self.host.bulk_streams.place():
+        with self.host.process.bulk_streams.place():
             async with aclosing(BulkStream(self).replies(requests)) as replies:
                 async for reply in replies:
                     yield reply
@@ -176,7 +176,7 @@ class DocumentsService(Service):
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
         """Yield rows in slices until the page, the limit or the range ends. All pages are of the first one's
         timestamp."""
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             read_ts, catalog = await self._begun(request)
             scan = scan_of(catalog, request)
             # A token is good for the same scan at the same time.
@@ -193,7 +193,7 @@ class DocumentsService(Service):
 
     async def aggregate(self, request: documents_pb2.AggregateRequest) -> AsyncGenerator[bytes, None]:
         """Yield groups, once all slices that they rest on are read: most slices make no reply."""
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             read_ts, catalog = await self._begun(request)
             asked = aggregate_of(catalog, request)
             shape = request_shape(asked.shape(), read_at_text(request.at))
@@ -224,12 +224,12 @@ class DocumentsService(Service):
         parts = check_parts(request.parts)
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table, read_ts, request.at)
             lower, upper, _ = range_bounds(request.range, view.table.key)
             counting = self.host.meta.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
-            while not await self.host.scan(counting.step):
+            while not await self.host.process.scan(counting.step):
                 pass
             found = table_parts(view, counting.parts(), lower, upper)
         return documents_pb2.SplitResponse(

@@ -62,7 +62,7 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     """Return when the server has stopped on request; end the process if the node failed. Raises PortLost when it has
     stopped in order because clients could not reach it."""
     stopped = asyncio.ensure_future(stop.wait())
-    failed = asyncio.ensure_future(served.host.failed())
+    failed = asyncio.ensure_future(served.host.process.life.failed())
     lost = asyncio.ensure_future(served.port.lost())
     await asyncio.wait([stopped, failed, lost], return_when=asyncio.FIRST_COMPLETED)
     await served.healthy.enter_graceful_shutdown()
@@ -130,5 +130,5 @@ async def _voters_gone(served: Served) -> None:
 
 async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
     """Return when no accepted write is left, or the grace is over: accepted writes need the peers to be committed."""
-    while served.host.writes.use().count > 0 and not ending.done():
+    while served.host.process.writes.use().count > 0 and not ending.done():
         await asyncio.sleep(DRAIN_POLL_S)

@@ -35,7 +35,7 @@ class InspectService(Service):
         """``open_log`` opens the node's log files beside it, to be read alone."""
         super().__init__(host)
         self._open_log = open_log
-        self._stored = Stored(host.engine, host.monotonic_ms)
+        self._stored = Stored(host.process.engine, host.process.monotonic_ms)
 
     async def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
         question = log_question(request)
@@ -50,7 +50,7 @@ class InspectService(Service):
         return reply
 
     async def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        steps = verify_range(self._stored, LogSegments(self._open_log, self.host.log_files), request)
+        steps = verify_range(self._stored, LogSegments(self._open_log, self.host.process.log_files), request)
         if request.space != pb.STORED_SPACE_DATA:
             return await self._look(lambda: go_on(steps))
         up_to = await self._applied(timestamp_value(request.up_to))
@@ -67,9 +67,9 @@ class InspectService(Service):
     async def _look(self, look: Callable[[], M | None]) -> M:
         """Call ``look`` until it returns an answer: other scans take turns."""
         reply: M | None = None
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             while reply is None:
-                reply = await self.host.scan(look)
+                reply = await self.host.process.scan(look)
         reply.header.CopyFrom(self.header(self.host.meta.read_ts()))
         return reply
 

@@ -24,7 +24,7 @@ class JobsService(Service):
     """Lists and changes jobs; all listed states are acknowledged. The job itself runs at the leader."""
 
     async def list(self, request: pb.ListJobsRequest) -> Message:
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             newest = await self.newest()
             read_ts, jobs, token = next_page(
                 request,

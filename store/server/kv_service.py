@@ -70,7 +70,7 @@ class KeyValueService(Service):
 
     async def get(self, request: kv_pb2.KvGetRequest) -> Message:
         """Return at most one pair; a key that is absent is no error."""
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
             reader, reads = await self.point_reader(replica, request.at, read_ts)
@@ -87,14 +87,14 @@ class KeyValueService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
             reader, reads = await self.point_reader(replica, request.at, read_ts)
             if count <= KEYS_ON_THE_LOOP:
                 reply = self._multi_get(request, reader, read_ts)
             else:
-                reply = await self.host.scan(lambda: self._multi_get(request, reader, read_ts))
+                reply = await self.host.process.scan(lambda: self._multi_get(request, reader, read_ts))
         reply.footprint = footprint_of(reads, request.at)
         return reply
 
@@ -103,7 +103,7 @@ class KeyValueService(Service):
     ) -> kv_pb2.KvMultiGetResponse:
         reply = kv_pb2.KvMultiGetResponse(header=self.header(read_ts))
         pairs = get_many(reader, request.namespace, request.keys)
-        size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
+        size = ReplySize(self.host.process.monotonic_ms, may_stop_early=request.may_stop_early)
         for pair in pairs:
             # Filled in place, since a message that is added would be copied.
             if pair is None:
@@ -156,7 +156,7 @@ class KeyValueService(Service):
 
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         """Yield pairs in slices until the page, the limit or the range ends."""
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             replica = self._replica(request.namespace)
             scan, reads = await self._plan(replica, request)
             step = _ScanSteps(self, replica, request, reads).step(scan, request.page_size or None)
@@ -168,7 +168,7 @@ class KeyValueService(Service):
         """Return the first slice of :meth:`scan` in one reply: at most PAGE_PAIRS_MAX pairs and some PAGE_BYTES_MAX
         bytes."""
         # On the loop: it is bounded, and two changes of thread would cost a good part of the time of the read.
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             replica = self._replica(request.namespace)
             scan, reads = await self._plan(replica, request)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
@@ -214,15 +214,20 @@ class KeyValueService(Service):
         names_max = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
         rights = seen_by(CALLER.get())
         among = None if rights is None else rights.namespaces()
-        until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+        until_ms = self.host.process.monotonic_ms() + SLICE_MS_MAX
 
         def look() -> tuple[list[str], LogicalKey | None]:
             return list_namespaces(
-                self.host.meta.store, read_ts, start, names_max, lambda: self.host.monotonic_ms() > until_ms, among
+                self.host.meta.store,
+                read_ts,
+                start,
+                names_max,
+                lambda: self.host.process.monotonic_ms() > until_ms,
+                among,
             )
 
-        with self.host.scans.place():
-            names, rest = await self.host.scan(look)
+        with self.host.process.scans.place():
+            names, rest = await self.host.process.scan(look)
         token = b"" if rest is None else encode_token(PageToken(read_ts, rest), shape)
         return kv_pb2.ListNamespacesResponse(header=self.header(read_ts), namespaces=names, next_page_token=token)
 
@@ -279,9 +284,9 @@ class KeyValueService(Service):
         generation = generation_of(replica.store.snapshot(at), namespace)
         start, end = pairs_range(namespace, generation)
         resume: LogicalKey | None = start
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             while resume is not None:
-                chunk = await self.host.scan(partial(replica.store.scan_chunk, resume, end, at, max_rows=1))
+                chunk = await self.host.process.scan(partial(replica.store.scan_chunk, resume, end, at, max_rows=1))
                 if chunk.keys:
                     return Looked(at, generation, chunk.keys[0])
                 resume = chunk.resume

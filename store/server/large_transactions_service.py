@@ -89,10 +89,10 @@ class LargeTransactionsService(Service):
             take_some()
             sort()
             return found
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             while len(found) < count:
-                await self.host.scan(take_some)
-            await self.host.scan(sort)
+                await self.host.process.scan(take_some)
+            await self.host.process.scan(sort)
         return found
 
     async def abort(self, request: pb.AbortLargeTransactionRequest) -> bytes:
@@ -112,8 +112,8 @@ class LargeTransactionsService(Service):
     async def list(self, _request: pb.ListLargeTransactionsRequest) -> Message:
         replica = self.host.meta
         read_ts = await replica.reads.applied_to(await self.newest())
-        with self.host.reads.place():
-            found = await self.host.scan(lambda: records_of(replica.store.snapshot(read_ts)))
+        with self.host.process.reads.place():
+            found = await self.host.process.scan(lambda: records_of(replica.store.snapshot(read_ts)))
         records = sorted([record for record, _ in found], key=lambda each: (each.start, each.transaction_id))
         return pb.ListLargeTransactionsResponse(header=self.header(read_ts), transactions=list(map(_message, records)))
 

@@ -45,7 +45,7 @@ class Metering:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.meters = Meters(host.monotonic_ms)
+        self.meters = Meters(host.process.monotonic_ms)
         self._index = -1
         self._suffix = b""
         self._is_stopping = False
@@ -59,9 +59,9 @@ class Metering:
     async def measure(self) -> None:
         """Measure the stored bytes again and again. Runs until it is cancelled."""
         while True:
-            began_ms = self._host.monotonic_ms()
+            began_ms = self._host.process.monotonic_ms()
             await self.measure_all()
-            took_s = (self._host.monotonic_ms() - began_ms) / 1_000
+            took_s = (self._host.process.monotonic_ms() - began_ms) / 1_000
             await asyncio.sleep(max(MEASURE_S, _REST * took_s))
 
     def stop(self) -> None:
@@ -109,9 +109,9 @@ class Metering:
         return [within, staged_range(*within)]
 
     async def _size(self, within: KeyRange) -> int:
-        mapped = self._host.engine.mapped
+        mapped = self._host.process.engine.mapped
         if isinstance(mapped, MappedFile):
-            found = await self._host.scan(lambda: range_bytes(mapped, *within))
+            found = await self._host.process.scan(lambda: range_bytes(mapped, *within))
             if found is not None:
                 return found
         return await self._size_item_by_item(*within)
@@ -119,17 +119,17 @@ class Metering:
     async def _size_item_by_item(self, start: bytes, end: bytes) -> int:
         """Return the size by reading every item, if the tree's pages cannot be read: slower by far, and with rests."""
         size_bytes = 0
-        engine = self._host.engine
+        engine = self._host.process.engine
 
         def read(begin: bytes) -> Page:
             with engine.read() as transaction:
                 return transaction.page(Space.DATA, begin, end, max_items=_SLICE_ITEMS)
 
         while True:
-            began_ms = self._host.monotonic_ms()
-            page = await self._host.scan(partial(read, start))
+            began_ms = self._host.process.monotonic_ms()
+            page = await self._host.process.scan(partial(read, start))
             size_bytes += sum(map(len, page.keys)) + sum(map(len, page.values))
             if page.exhausted:
                 return size_bytes
             start = successor_of_prefix(page.keys[-1])
-            await asyncio.sleep(_SLICE_REST * (self._host.monotonic_ms() - began_ms) / 1_000)
+            await asyncio.sleep(_SLICE_REST * (self._host.process.monotonic_ms() - began_ms) / 1_000)

@@ -55,7 +55,7 @@ class QuotasService(Service):
         return pb.GetQuotaResponse(header=self.header(read_ts), quota=self._state(quota))
 
     async def list(self, request: pb.ListQuotasRequest) -> Message:
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             read_ts, quotas, token = next_page(
                 request,
                 newest=await self.newest(),

@@ -43,7 +43,7 @@ class RestoresService(Service):
         replica = self.host.meta
         newest = await replica.reads.applied_to(await replica.reads.newest())
         if replica.restore is None and ended_restore(replica.reader(newest)) != asked.restore_id:
-            found = await self.host.scan(self._left)
+            found = await self.host.process.scan(self._left)
             if found:
                 raise not_empty(found[0][0])
         elif replica.restore is None:
@@ -52,8 +52,8 @@ class RestoresService(Service):
 
     async def put(self, request: pb.PutRestoreRequest) -> pb.RestoreResponse:
         part_done = request.part_done if request.HasField("part_done") else None
-        with self.host.reads.place():
-            items, highest = await self.host.scan(lambda: _items(request))
+        with self.host.process.reads.place():
+            items, highest = await self.host.process.scan(lambda: _items(request))
         evaluate = put_back(request.restore_id, items, highest, part_done)
         result = await self.host.meta.write(evaluate, size_bytes=request.ByteSize(), is_restoring=True)
         return self._reply(result.ts, None, "")
@@ -65,7 +65,7 @@ class RestoresService(Service):
         replica = self.host.meta
         await replica.reads.applied_to(await replica.reads.newest())
         state = replica.restore
-        left = await self.host.scan(self._left)
+        left = await self.host.process.scan(self._left)
         return await self._write(abandoned(request.restore_id, left, state), request.ByteSize())
 
     async def status(self, request: pb.RestoreStatusRequest) -> pb.RestoreResponse:
@@ -101,7 +101,7 @@ class RestoresService(Service):
     def _left(self) -> list[KeyRange]:
         """Return the ranges of a backup that hold a version, each from its first one on."""
         left: list[KeyRange] = []
-        with self.host.engine.read() as txn:
+        with self.host.process.engine.read() as txn:
             for start, end in archived_ranges():
                 keys, _ = txn.keys(Space.DATA, start, end, max_items=1)
                 left += [(LogicalKey(keys[0]), end)] if keys else []

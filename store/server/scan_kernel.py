@@ -31,8 +31,8 @@ async def use_scan_kernel(host: Host, choice: str) -> None:
     try:
         if choice == "off":
             raise Unfit("the setting scan-kernel is off")
-        if isinstance(host.engine.mapped, str):
-            raise Unfit(host.engine.mapped)
+        if isinstance(host.process.engine.mapped, str):
+            raise Unfit(host.process.engine.mapped)
         loop = asyncio.get_running_loop()
         folder = await loop.run_in_executor(None, compiled_folder)
         if folder is None:

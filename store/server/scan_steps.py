@@ -48,7 +48,7 @@ class ScanSteps:
                 rows=SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left),
                 bytes=SLICE_BYTES_MAX,
                 ms=SLICE_MS_MAX,
-                clock_ms=self._service.host.monotonic_ms,
+                clock_ms=self._service.host.process.monotonic_ms,
             )
             page = scan_step(self._source, self._plan, token, budget)
             reply = documents_pb2.ScanResponse(
@@ -90,7 +90,7 @@ class AggregateSteps:
 
     def begin(self, token: PageToken | None) -> Step:
         """Read on from ``token``, or from the beginning."""
-        return self._step(begin_aggregate(self._plan, token, self._service.host.monotonic_ms()))
+        return self._step(begin_aggregate(self._plan, token, self._service.host.process.monotonic_ms()))
 
     def _step(self, state: AggregateState) -> Step:
         def step() -> tuple[bytes | None, Step | None]:
@@ -98,7 +98,7 @@ class AggregateSteps:
                 rows=SLICE_ROWS_MAX,
                 bytes=SLICE_BYTES_MAX,
                 ms=SLICE_MS_MAX,
-                clock_ms=self._service.host.monotonic_ms,
+                clock_ms=self._service.host.process.monotonic_ms,
             )
             page = aggregate_step(self._source, self._plan, state, budget)
             if page is None:

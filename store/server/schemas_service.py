@@ -44,7 +44,7 @@ class SchemasService(Service):
         looks the result up. Raises IncompatibleSchema, InvalidSchema."""
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.newest())
-        await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
+        await self.host.process.scan(lambda: check_schema(catalog, request.subject, request.schema))
         catalog_of = self.changing()
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -73,8 +73,8 @@ class SchemasService(Service):
         if refusal is None:
             return
         applied = replica.store.snapshot(await replica.reads.applied_to(newest))
-        with self.host.reads.place():
-            tables = await self.host.scan(lambda: replica.catalog(applied).tables_by_subject().get(subject, ()))
+        with self.host.process.reads.place():
+            tables = await self.host.process.scan(lambda: replica.catalog(applied).tables_by_subject().get(subject, ()))
         for each in tables:
             if unmet(caller, Demand(Permission.READ, table_resource(*each.split(".")))) is None:
                 return
@@ -102,8 +102,8 @@ class SchemasService(Service):
             return read_ts, _summaries(replica.catalog(replica.store.snapshot(read_ts)), subjects, rights), token
 
         # Ten thousand tables, and as many subjects, take long to decode.
-        with self.host.reads.place():
-            read_ts, summaries, token = await self.host.scan(page)
+        with self.host.process.reads.place():
+            read_ts, summaries, token = await self.host.process.scan(page)
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
@@ -132,8 +132,8 @@ class SchemasService(Service):
             return read_ts, [_listed(catalog, request, *found) for found in versions], token
 
         # Versions with one schema are searched in all subjects, which take long to decode.
-        with self.host.reads.place():
-            read_ts, versions, token = await self.host.scan(page)
+        with self.host.process.reads.place():
+            read_ts, versions, token = await self.host.process.scan(page)
         return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions, next_page_token=token)
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
@@ -142,7 +142,7 @@ class SchemasService(Service):
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = _mode_value(request.mode)
-        check = await self.host.scan(
+        check = await self.host.process.scan(
             lambda: check_schema(catalog, request.subject, request.schema, mode, request.version)
         )
         return schemas_pb2.CheckSchemaResponse(

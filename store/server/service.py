@@ -87,7 +87,7 @@ class Service:
     @property
     def transaction_limits(self) -> TransactionLimits:
         """The limits of a transaction at this node."""
-        limits = self.host.limits
+        limits = self.host.process.limits
         return TransactionLimits(
             limits.transaction_operations_max,
             limits.transaction_bytes_max,
@@ -101,7 +101,7 @@ class Service:
         term = self.host.meta.term
         if last_ts is ts and header.term == term:
             return header
-        identity = self.host.identity
+        identity = self.host.process.identity
         header = common_pb2.Header(
             cluster_id=identity.cluster_id,
             node_id=identity.node_id,
@@ -151,7 +151,7 @@ class Service:
     def read_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Awaitable[Timestamp]:
         """Return the timestamp of a request's ``at`` at the replica. Raises InvalidArgument, TimestampInFuture,
         NotLeader, Unavailable."""
-        return replica.reads.resolve(read_at(at, self.host.clock.epoch))
+        return replica.reads.resolve(read_at(at, self.host.process.clock.epoch))
 
     async def scan_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
         """Return the timestamp as :meth:`read_ts` does, once all commits up to it are applied: for reads from the
@@ -161,7 +161,7 @@ class Service:
     def check_not_ahead(self, after: Timestamp, field: str) -> None:
         """Check the start of a watch: after a far future time it would be silent until then. Raises TimestampInFuture
         that names ``field``, Unavailable."""
-        replica, clock = self.host.meta, self.host.clock
+        replica, clock = self.host.meta, self.host.process.clock
         newest = max(replica.read_ts(), clock.last)
         bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
         if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
@@ -195,7 +195,7 @@ class Service:
             except ResourceExhausted as refusal:
                 if refusal.resource != DECODING:
                     raise
-        return await self.host.scan(lambda: _staged(at, Origin(base), catalog, self.transaction_limits))
+        return await self.host.process.scan(lambda: _staged(at, Origin(base), catalog, self.transaction_limits))
 
     async def point_reader(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
@@ -240,15 +240,15 @@ class Service:
         reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
 
         def slice_of_them() -> bool:
-            until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+            until_ms = self.host.process.monotonic_ms() + SLICE_MS_MAX
             for place, document in reading:
                 prepared[place] = document
-                if self.host.monotonic_ms() > until_ms:
+                if self.host.process.monotonic_ms() > until_ms:
                     return True
             return False
 
-        with self.host.reads.place():
-            while await self.host.scan(slice_of_them):
+        with self.host.process.reads.place():
+            while await self.host.process.scan(slice_of_them):
                 pass
         return prepared
 
@@ -262,9 +262,11 @@ class Service:
             while step is not None or ahead is not None:
                 if ahead is None:
                     assert step is not None
-                    ahead = asyncio.ensure_future(self.host.scan_stream(step))
+                    ahead = asyncio.ensure_future(self.host.process.scan_threads.scan_stream(step))
                 reply, step = await ahead
-                ahead = None if step is None else asyncio.ensure_future(self.host.scan_stream(step))
+                ahead = (
+                    None if step is None else asyncio.ensure_future(self.host.process.scan_threads.scan_stream(step))
+                )
                 if reply is not None:
                     yield reply
                 step = None

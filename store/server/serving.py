@@ -58,7 +58,8 @@ from cortado.store.engine.failures import StorageFailed, is_by_the_disk, is_of_t
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.log_files.files import FolderFiles
-from cortado.store.node.host import Host, NodeIdentity, Surroundings
+from cortado.store.node.host import Host
+from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER, node_status
 from cortado.store.observe.logs import log_to_stderr
@@ -169,7 +170,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         await join_cluster(config, stores, advertised, certificates)
     _log_as(config, engine)
     host, transport = _make_host(config, stores, advertised, certificates)
-    audit = Audit(config.data_dir / "audit", engine.identity.node_id, host.host_time.wall_ms)
+    audit = Audit(config.data_dir / "audit", engine.identity.node_id, host.process.host_time.wall_ms)
     served = _register(config, port, host, transport, observing, audit)
     listener = PeerListener(PeersService(host, transport), transport)
     observing.readiness.begin(host, lambda: port.is_served)
@@ -181,7 +182,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
         beside += [tell_addresses(host.meta, engine.identity, advertised, certificates, transport.processes.tell)]
         beside += [switch_off_where_marked(host, config.data_dir)]
         beside += [served.metering.follow(), served.metering.measure(), sampler.measure()]
-        beside += [give_back_after_bursts(observing.requests.received_bytes, host.budget.in_flight_bytes)]
+        beside += [give_back_after_bursts(observing.requests.received_bytes, host.process.budget.in_flight_bytes)]
         async with _beside(host, beside):
             await port.start()
             listener.start(peer_sockets)
@@ -207,7 +208,7 @@ async def _started(host: Host) -> None:
     """Start the host. Raises StorageFailed if the disk keeps it from starting, whatever error the start itself
     raised."""
     starting = asyncio.ensure_future(host.start())
-    failed = asyncio.ensure_future(host.failed())
+    failed = asyncio.ensure_future(host.process.life.failed())
     await asyncio.wait([starting, failed], return_when=asyncio.FIRST_COMPLETED)
     await asyncio.sleep(0)
     why = failed.result() if failed.done() else None
@@ -319,11 +320,11 @@ def _register(
     ]
     requests = observing.requests
     authority = Authority(host, audit, metering.meters, needs_roles=not config.has_client_certificates)
-    replying = Replying(host.limits.in_flight_bytes_max // PARTS)
+    replying = Replying(host.process.limits.in_flight_bytes_max // PARTS)
     runs = run_methods(host, requests, authority)
-    calls = CallsService(services, requests=requests, budget=host.budget.calls, authority=authority, runs=runs)
+    calls = CallsService(services, requests=requests, budget=host.process.budget.calls, authority=authority, runs=runs)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
-    receiving = Receiving(host.budget.calls)
+    receiving = Receiving(host.process.budget.calls)
     handlers = [
         rpc_handler(descriptor, servicer, requests, receiving, authority, replying) for descriptor, servicer in services
     ]
@@ -376,7 +377,7 @@ def _report_defect(host: Host, task: asyncio.Future[None]) -> None:
     if task.cancelled() or (error := task.exception()) is None:
         return
     if isinstance(error, StorageFailed):
-        host.fail(error)
+        host.process.life.fail(error)
     else:
         _LOG.error("a defect in what runs beside the server", exc_info=error)
 

@@ -37,12 +37,12 @@ class SizeSampler:
     async def measure(self) -> None:
         """Measure the sizes again and again. Runs until it is cancelled."""
         while True:
-            began_ms = self._host.monotonic_ms()
+            began_ms = self._host.process.monotonic_ms()
             try:
                 await self.measure_all()
             except CortadoError as error:
                 _LOG.debug("sizes are not measured: %s", error)
-            took_s = (self._host.monotonic_ms() - began_ms) / 1_000
+            took_s = (self._host.process.monotonic_ms() - began_ms) / 1_000
             await asyncio.sleep(max(MEASURE_S, _REST * took_s))
 
     async def measure_all(self) -> None:
@@ -50,11 +50,13 @@ class SizeSampler:
         every item. Raises Unavailable."""
         replica = self._host.meta
         applied = replica.applied
-        if applied.index == self._index or replica.is_installing or isinstance(self._host.engine.mapped, str):
+        if applied.index == self._index or replica.is_installing or isinstance(self._host.process.engine.mapped, str):
             return
         catalog = Catalog(replica.store.snapshot(applied.last_ts))
-        found = await self._host.scan(lambda: [(each.table_id, each.database, each.name) for each in catalog.tables()])
-        databases = dict.fromkeys(await self._host.scan(catalog.databases), (0, 0))
+        found = await self._host.process.scan(
+            lambda: [(each.table_id, each.database, each.name) for each in catalog.tables()]
+        )
+        databases = dict.fromkeys(await self._host.process.scan(catalog.databases), (0, 0))
         tables: dict[str, tuple[int, int]] = {}
         for table_id, database, name in found:
             size = await size_of(self._host, table_range(table_id), of_rows=True)

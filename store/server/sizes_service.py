@@ -69,8 +69,8 @@ class SizesService(Service):
             demands = ((each, Demand(Permission.READ, table_resource(each.database, each.name))) for each in tables)
             return (each for each, demand in demands if rights is None or rights.allow(demand))
 
-        with self.host.reads.place():
-            read_ts, tables, token = await self.host.scan(
+        with self.host.process.reads.place():
+            read_ts, tables, token = await self.host.process.scan(
                 lambda: next_page(
                     request,
                     newest=newest,
@@ -93,7 +93,7 @@ class SizesService(Service):
             demands = ((each, Demand(Permission.READ, database_resource(each))) for each in names)
             return [each for each, demand in demands if rights is None or rights.allow(demand)]
 
-        with self.host.reads.place():
+        with self.host.process.reads.place():
             read_ts, names, token = next_page(request, newest=newest, items=readable, name=str)
             catalog = Catalog(self.host.meta.store.snapshot(read_ts))
             sizes = [await self._database_size(catalog, each) for each in names]
@@ -108,17 +108,17 @@ class SizesService(Service):
         return size
 
     async def _database_size(self, catalog: Catalog, name: str) -> pb.DatabaseSize:
-        tables = await self.host.scan(lambda: catalog.count_tables(name))
+        tables = await self.host.process.scan(lambda: catalog.count_tables(name))
         rows = await size_of(self.host, database_range(catalog.database(name).number), of_rows=True)
         return pb.DatabaseSize(name=name, tables=tables, rows=rows)
 
 
 async def size_of(host: Host, within: KeyRange, *, of_rows: bool = False) -> pb.Size:
     """Return the stored size of a range of keys; with ``of_rows``, keys of rows alone count. Raises Unavailable."""
-    mapped, living = host.engine.mapped, _Living(of_rows=of_rows)
+    mapped, living = host.process.engine.mapped, _Living(of_rows=of_rows)
     found: RangeUse | None = None
     if isinstance(mapped, MappedFile):
-        found = await host.scan(
+        found = await host.process.scan(
             lambda: range_use(mapped, *within, branches_max=BRANCHES_MAX, leaves_max=LEAVES_MAX, counts=living.counts)
         )
     if found is None:
@@ -153,12 +153,12 @@ async def _item_by_item(host: Host, start: bytes, end: bytes, living: _Living) -
     """Return the use of a range by reading every item, if the tree's pages cannot be read: slower by far."""
 
     def read(begin: bytes) -> Page:
-        with host.engine.read() as transaction:
+        with host.process.engine.read() as transaction:
             return transaction.page(Space.DATA, begin, end, max_items=_SLICE_ITEMS)
 
     items = counted = size_bytes = 0
     while True:
-        page = await host.scan(partial(read, start))
+        page = await host.process.scan(partial(read, start))
         items += len(page.keys)
         size_bytes += sum(map(len, page.keys)) + sum(map(len, page.values))
         counted += sum(living.counts(key, value[0]) for key, value in zip(page.keys, page.values, strict=True))

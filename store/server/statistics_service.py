@@ -36,7 +36,7 @@ class StatisticsService(Service):
         wanted = frozenset(request.names)
         return statistics_pb2.ReadStatisticsResponse(
             header=self.header(self.host.meta.read_ts()),
-            monotonic_seconds=self.host.monotonic_ms() / 1000,
+            monotonic_seconds=self.host.process.monotonic_ms() / 1000,
             problems=[
                 statistics_pb2.ReadinessProblem(reason=each.reason.value, message=each.message)
                 for each in self._observing.readiness.problems()

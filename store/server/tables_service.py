@@ -128,8 +128,8 @@ class TablesService(SizesService):
             )
 
         # Ten thousand tables take long to decode.
-        with self.host.reads.place():
-            read_ts, tables, token = await self.host.scan(page)
+        with self.host.process.reads.place():
+            read_ts, tables, token = await self.host.process.scan(page)
         return tables_pb2.ListTablesResponse(
             header=self.header(read_ts), tables=map(_table, tables), next_page_token=token
         )
@@ -283,8 +283,8 @@ class TablesService(SizesService):
                 name=lambda record: f"{record.number:0{_NUMBER_DIGITS}}",
             )
 
-        with self.host.reads.place():
-            read_ts, records, token = await self.host.scan(page)
+        with self.host.process.reads.place():
+            read_ts, records, token = await self.host.process.scan(page)
         return tables_pb2.ListDroppedResponse(
             header=self.header(read_ts), dropped=map(dropped_message, records), next_page_token=token
         )
@@ -322,7 +322,7 @@ class TablesService(SizesService):
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
         """Check rows and entries at one timestamp. With ``repair`` each page's suspects are repaired in the newest
         state before the page is sent. Raises InvalidArgument if ``at`` is set, too."""
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)
             if request.repair and request.HasField("at"):

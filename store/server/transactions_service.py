@@ -121,7 +121,7 @@ class TransactionsService(Service):
         await replica.reads.applied_to(await replica.reads.linearize())
         seen, at = Seen(), replica.applied.last_ts
         # Rows that have expired by now are absent, though nothing may have been written for a while.
-        reader = replica.store.snapshot(at, seen, as_of=max(at, self.host.clock.reading()))
+        reader = replica.store.snapshot(at, seen, as_of=max(at, self.host.process.clock.reading()))
         catalog = replica.catalog(reader)
         if start is not None:
             catalog = catalog.unchanged_since(start)
@@ -130,19 +130,19 @@ class TransactionsService(Service):
 
         def take_some() -> bool:
             """Take some operations; return whether there are more."""
-            until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+            until_ms = self.host.process.monotonic_ms() + SLICE_MS_MAX
             for first in pieces:
                 piece = request.operations[first : first + PIECE_OPERATIONS]
                 if not ahead.take(operations_of(catalog, piece, "operations", first)):
                     break
-                if self.host.monotonic_ms() > until_ms:
+                if self.host.process.monotonic_ms() > until_ms:
                     return True
             return False
 
-        with self.host.scans.place():
-            while await self.host.scan(take_some):
+        with self.host.process.scans.place():
+            while await self.host.process.scan(take_some):
                 pass
-            await self.host.scan(ahead.finish)
+            await self.host.process.scan(ahead.finish)
         return ahead
 
     async def settle(self, request: transactions_pb2.SettleRequest) -> Message:
@@ -159,7 +159,7 @@ class TransactionsService(Service):
     def _admit_cancelling(self) -> None:
         """Admit a cancellation: it writes the log, and makes room in the request table. Raises ResourceExhausted."""
         asker = asking()()
-        wait_ms = 0.0 if asker.is_open else self._cancelled.wait_ms(asker.principal, self.host.monotonic_ms())
+        wait_ms = 0.0 if asker.is_open else self._cancelled.wait_ms(asker.principal, self.host.process.monotonic_ms())
         if wait_ms:
             problem = f"principal {asker.principal} has cancelled {CANCELLED_AT_ONCE} unknown requests at once"
             resource = "cancelled requests"
@@ -170,16 +170,16 @@ class TransactionsService(Service):
         searched up to, without a change; later changes are in memory. Raises WriteConflict."""
         replica = self.host.meta
         up_to = replica.applied.last_ts
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             for first in range(0, len(footprint.keys), _SLICE_KEYS):
                 keys = footprint.keys[first : first + _SLICE_KEYS]
-                changed = await self.host.scan(partial(changed_since, replica.store, keys, (), since, up_to))
+                changed = await self.host.process.scan(partial(changed_since, replica.store, keys, (), since, up_to))
                 conflict_of(changed, start, "read", footprint.names)
             for begin, end in footprint.ranges:
                 resume: LogicalKey | None = begin
                 while resume is not None:
                     slice_of_it = partial(changed_within, replica.store, resume, end, since, up_to)
-                    changed, resume = await self.host.scan(slice_of_it)
+                    changed, resume = await self.host.process.scan(slice_of_it)
                     conflict_of(changed, start, "range", footprint.names)
         return up_to
 

@@ -97,7 +97,7 @@ class WatchService(Service):
                 raise over.error
             until = over.resolved
         parts = check_parts(request.parts or 1)
-        with self.host.scans.place():
+        with self.host.process.scans.place():
             found = await self.host.meta.watches.window(
                 *divided.bounds,
                 after,
@@ -122,7 +122,7 @@ class WatchService(Service):
         if request.WhichOneof("of") is None:
             raise InvalidArgument("of", "must be a table or pairs")
         after, until = (
-            read_at(each, self.host.clock.epoch, name)
+            read_at(each, self.host.process.clock.epoch, name)
             for each, name in ((request.after, "after"), (request.until, "until"))
         )
         if not isinstance(after, Timestamp):
@@ -157,7 +157,9 @@ class WatchService(Service):
                 return
             caller.demands = (Demand(Permission.READ, now),)
             roles, leadership = host.meta.roles.committed, host.meta.driver.leadership
-            refusal = denial(roles, caller, lambda: host.clock.reading().wall_ms, lambda: host.meta.reader(ZERO))
+            refusal = denial(
+                roles, caller, lambda: host.process.clock.reading().wall_ms, lambda: host.meta.reader(ZERO)
+            )
             if refusal is not None:
                 if not leadership.is_ready:
                     raise leadership.not_leader()
@@ -169,7 +171,7 @@ class WatchService(Service):
     def _names_at(self, options: watch_pb2.WatchOptions) -> Timestamp | None:
         if options.page_token:
             return read_ts_of(options.page_token)
-        after = read_at(options.after, self.host.clock.epoch, "options.after")
+        after = read_at(options.after, self.host.process.clock.epoch, "options.after")
         return after if isinstance(after, Timestamp) else None
 
     def _view(self, table: TableDescriptor) -> TableView:
@@ -243,7 +245,7 @@ class WatchService(Service):
 
         if len(items) <= _ON_LOOP_MAX:
             return _in_parts(encoded, 0, len(items))
-        return await self.host.scan(lambda: _in_parts(encoded, 0, len(items)))
+        return await self.host.process.scan(lambda: _in_parts(encoded, 0, len(items)))
 
     async def _state(
         self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
@@ -268,7 +270,7 @@ class WatchService(Service):
 
             return _in_parts(encoded, 0, len(chunk.keys)), chunk.resume
 
-        return await self.host.scan(make)
+        return await self.host.process.scan(make)
 
     # --- where it begins ---------------------------------------------------------------------------------------
 
@@ -287,7 +289,7 @@ class WatchService(Service):
             token = decode_token(options.page_token, shape)
             read_ts = await self.host.meta.reads.applied_to(await self.host.meta.reads.resolve(token.read_ts))
             return read_ts, LogicalKey(token.resume_within(*bounds))
-        after = read_at(options.after, self.host.clock.epoch, "options.after")
+        after = read_at(options.after, self.host.process.clock.epoch, "options.after")
         if isinstance(after, Stale):
             raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
         if after is None:

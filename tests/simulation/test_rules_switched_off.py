@@ -212,7 +212,7 @@ def read_what_is_applied_alone(patch: pytest.MonkeyPatch) -> None:
 
 def begin_below_the_ceiling(patch: pytest.MonkeyPatch) -> None:
     def without(self: Driver) -> None:
-        self._group.host.clock.observe_log(self.applied.last_ts)
+        self._group.process.clock.observe_log(self.applied.last_ts)
         self._on_leading()
 
     patch.setattr(Driver, "_lead", without)
@@ -283,7 +283,7 @@ def serve_what_is_collected(patch: pytest.MonkeyPatch) -> None:
 
 def collect_here_alone(patch: pytest.MonkeyPatch) -> None:
     async def in_place(self: Collector, removal: Removal) -> None:
-        with self._host.engine.write() as txn:
+        with self._host.process.engine.write() as txn:
             for key in removal.keys:
                 txn.delete(Space.DATA, key)
 

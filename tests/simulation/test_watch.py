@@ -28,7 +28,7 @@ def idle_node() -> SimpleNamespace:
     """Return a node with nothing in flight."""
     pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
     replica = SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline))
-    return SimpleNamespace(meta=replica, limits=NodeLimits())
+    return SimpleNamespace(meta=replica, process=SimpleNamespace(limits=NodeLimits()))
 
 
 @dataclass

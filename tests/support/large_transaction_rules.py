@@ -143,7 +143,7 @@ async def forgotten_once_it_is_durable(at: Stage) -> None:
         log = scene.node.meta.log
         before = log.last[0]
         await at.world.until(lambda: log.durable_commit_index >= before + 2, "the moves, and the end, are committed")
-        with probed(scene.node.engine, lambda: seen.append(_count(scene, ts))):
+        with probed(scene.node.process.engine, lambda: seen.append(_count(scene, ts))):
             at.place.data.release()
             await scene.resolved()
     assert seen
@@ -170,7 +170,7 @@ async def looked_for_once_it_is_durable(at: Stage) -> None:
         assert all(found), found
         looks.append(len(found))
 
-    with nothing_put_in_place() as release, probed(scene.node.engine, look):
+    with nothing_put_in_place() as release, probed(scene.node.process.engine, look):
         await at.settle()
         at.place.data.release()
         ts = committed_at(await committing)

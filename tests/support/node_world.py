@@ -20,8 +20,9 @@ from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
-from cortado.store.node.host import Host, NodeIdentity, Surroundings
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Role
 from cortado.store.node.storage_thread import Done, Job
@@ -335,7 +336,9 @@ class World:
             return [
                 node
                 for node in self.leaders()
-                if node.identity.node_id != but and node.meta.term > above and node.meta.driver.leadership.is_ready
+                if node.process.identity.node_id != but
+                and node.meta.term > above
+                and node.meta.driver.leadership.is_ready
             ]
 
         await self.until(lambda: bool(found()), "somebody leads")
@@ -360,7 +363,7 @@ class World:
 
     def tell_clock(self, node: Host, peer: str, low_ms: float, high_ms: float) -> None:
         """Let ``node`` hear that the peer's wall clock minus its own lies between these."""
-        own_ms, _ = node.host_time.offsets_ms()
+        own_ms, _ = node.process.host_time.offsets_ms()
         node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
 
     def cut_off(self, node_id: str) -> None:

@@ -22,8 +22,9 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host, NodeIdentity, Surroundings
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.process import NodeIdentity, Surroundings
 from support.logs import memory_log_disk
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles

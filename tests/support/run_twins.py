@@ -70,10 +70,10 @@ class Served:
 
     async def start(self) -> None:
         # To the millisecond: times in between follow a clock that is set a little later.
-        self.node.clock._read_physical_ms = self.clock
+        self.node.process.clock._read_physical_ms = self.clock
         await self.node.start()
         # A client takes its first request id from a time that it was told.
-        self.node.clock.now()
+        self.node.process.clock.now()
         if self._has_tables:
             await create_tables(self.node)
         authority: Authority | None = None if self._authority is None else self._authority(self.node)
@@ -145,7 +145,7 @@ class Served:
 
     def stored(self) -> dict[Space, dict[bytes, bytes]]:
         """Return all that lies in its engine."""
-        with self.node.engine.read() as txn:
+        with self.node.process.engine.read() as txn:
             return {space: _all_of(txn, space) for space in (Space.DATA, Space.REQUESTS, Space.CHANGES)}
 
     def measured(self) -> dict[str, tuple[Any, ...]]:

@@ -14,7 +14,8 @@ from cortado.raft.registry import Member as ConfiguredMember
 from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
-from cortado.store.node.host import Host, NodeIdentity, Surroundings
+from cortado.store.node.host import Host
+from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Role
 from cortado.store.node.snapshots.marker import marker_key

@@ -25,8 +25,8 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.group_context import GroupContext
-from cortado.store.node.host import Host, NodeIdentity
 from cortado.store.node.opening import complete_reset, stored_log
+from cortado.store.node.process import NodeIdentity, Process
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.files import SnapshotFiles
@@ -177,14 +177,12 @@ class FakeLog:
 
 
 @dataclass
-class FakeHost:
-    """The part of a :class:`~cortado.store.node.host.Host` that snapshots use."""
+class FakeProcess:
+    """The part of a :class:`~cortado.store.node.process.Process` that snapshots use."""
 
     identity: NodeIdentity
     engine: Engine
     log_files: LogFiles
-    log_thread: InlineStorage
-    storage_thread: InlineStorage
     transport: _Transport
     random: random.Random
     snapshot_files: SnapshotFiles
@@ -383,12 +381,10 @@ class Replica:
         self.network.members[self.node_id] = self
 
     def _group(self) -> GroupContext:
-        host = FakeHost(
+        process = FakeProcess(
             NodeIdentity(self.cluster_id, self.node_id),
             self.engine,
             self.log_files,
-            self.storage,
-            self.storage,
             _Transport(self.network),
             random.Random(self.node_id),
             self.files,
@@ -396,7 +392,15 @@ class Replica:
             self.run_scan,
             lambda: self.now_ms,
         )
-        return GroupContext(cast(Host, host), GroupRange(GROUP), self.store, self.machine, cast(RaftLog, self.log))
+        return GroupContext(
+            cast(Process, process),
+            self.storage,
+            self.storage,
+            GroupRange(GROUP),
+            self.store,
+            self.machine,
+            cast(RaftLog, self.log),
+        )
 
     def stored_log(self) -> StoredLog:
         """Return the log that a start would find."""

@@ -31,7 +31,7 @@ def seen_of(item: Item) -> Seen:
 
 def committed_in(node: Host, start: bytes = b"", end: bytes = b"") -> list[Seen]:
     """Return every version that a node's engine holds of a range of user keys."""
-    with node.engine.read() as txn:
+    with node.process.engine.read() as txn:
         page = txn.page(Space.DATA, *kv_range(NAMESPACE, start, end), max_items=1_000_000, max_bytes=1 << 30)
     return [seen_of(item) for item in zip(page.keys, page.values, strict=True)]
 

@@ -102,14 +102,14 @@ class Collector:
         """``write`` proposes a write, and returns once that is committed; it may use the disk's reserve."""
         self._group = group
         self._driver = driver
-        self._host = group.host
+        self._process = group.process
         self._store = group.store
         self._machine = group.machine
         self._write = write
         self._catalog = catalog
         self._on_damage = on_damage
-        self._monotonic_ms = group.host.monotonic_ms
-        self._retention_ms = group.host.retention_ms
+        self._monotonic_ms = group.process.monotonic_ms
+        self._retention_ms = group.process.retention_ms
         self._horizon = Horizon()
         self._pieces = Pieces(())
         self._retentions = Retentions({}, ZERO)
@@ -136,7 +136,7 @@ class Collector:
     def lag_ms(self) -> int:
         """How far the cluster's safepoint is back, in wall time; 0 while nothing was ever collected."""
         safepoint = self._store.safepoints.cluster
-        return max(0, self._host.clock.physical_ms - safepoint.wall_ms) if safepoint > ZERO else 0
+        return max(0, self._process.clock.physical_ms - safepoint.wall_ms) if safepoint > ZERO else 0
 
     @property
     def removed(self) -> int:
@@ -214,7 +214,7 @@ class Collector:
     @property
     def _is_busy(self) -> bool:
         is_written = self._monotonic_ms() - self._written_ms < _BUSY_MS
-        return is_written or self._host.scans.use().count > 0
+        return is_written or self._process.scans.use().count > 0
 
     @property
     def _removed_at_once(self) -> int:
@@ -229,7 +229,7 @@ class Collector:
         return min(max(shortest_ms / STEPS, STEP_MS_MIN), STEP_MS_MAX) if shortest_ms else STEP_MS_MAX
 
     def _waits_ms(self) -> float:
-        if self._host.engine.room().is_tight:
+        if self._process.engine.room().is_tight:
             return 0.0
         waits_ms = self._shortest_ms() / _WAITS
         return waits_ms if self._monotonic_ms() - self._written_ms < waits_ms else 0.0
@@ -242,7 +242,7 @@ class Collector:
         applied = self._machine.snapshot(self._driver.applied.last_ts)
         retentions = self._retentions
         if self._catalog(applied).changed_ts != retentions.changed_ts:
-            retentions = await self._host.scan(lambda: retentions_of(Catalog(applied)))
+            retentions = await self._process.scan(lambda: retentions_of(Catalog(applied)))
         if retentions.tables != self._retentions.tables:
             self._pieces = Pieces(retentions.tables)
         self._retentions = retentions
@@ -257,7 +257,7 @@ class Collector:
         return own if self._retention_ms == KEEP_ALL else {CLUSTERS: bound(self._retention_ms), **own}
 
     def _bound(self, retention_ms: int) -> Timestamp:
-        clock = self._host.clock
+        clock = self._process.clock
         return self._horizon.bound(self._monotonic_ms(), retention_ms, clock.physical_ms, clock.epoch)
 
     async def _applied(self) -> None:
@@ -303,10 +303,10 @@ class Collector:
         def timed() -> tuple[Slice, float]:
             began_ms = self._monotonic_ms()
             bounds = {"items_max": _SLICE_ITEMS, "bytes_max": _SLICE_BYTES}
-            found = look(self._host.engine, place, end, safepoint, on_damage=self._on_damage, **bounds)
+            found = look(self._process.engine, place, end, safepoint, on_damage=self._on_damage, **bounds)
             return found, self._monotonic_ms() - began_ms
 
-        found, took_ms = await self._host.scan(timed)
+        found, took_ms = await self._process.scan(timed)
         await asyncio.sleep(took_ms * (_REST_BUSY if self._is_busy else _REST_IDLE) / 1000)
         return found
 
@@ -325,7 +325,7 @@ class Collector:
         as_of = self._catalog(applied).changed_ts
         if self._dropped is None or self._dropped[0] != as_of:
             # There may be twenty thousand.
-            self._dropped = as_of, await self._host.scan(lambda: collectible(Catalog(applied)))
+            self._dropped = as_of, await self._process.scan(lambda: collectible(Catalog(applied)))
         return self._dropped[1]
 
     def _waits(self, dropped: Dropped) -> bool:
@@ -358,10 +358,10 @@ class Collector:
 
     async def _has_items(self, bounds: KeyRange) -> bool:
         def look_there() -> bool:
-            with self._host.engine.read() as txn:
+            with self._process.engine.read() as txn:
                 return bool(txn.keys(Space.DATA, *bounds, max_items=1)[0])
 
-        return await self._host.scan(look_there)
+        return await self._process.scan(look_there)
 
     def _removing(self, removal: Removal) -> Evaluate:
         """Return a write of ``removal`` that is refused if a restore has begun since: garbage found before or during a

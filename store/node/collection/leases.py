@@ -78,7 +78,7 @@ class Leases:
         self._driver = driver
         self._reads = reads
         self._write = write
-        self._monotonic_ms = group.host.monotonic_ms
+        self._monotonic_ms = group.process.monotonic_ms
         self._term: int | None = None
         self._held: dict[bytes, _Held] = {}
         self._ending: set[bytes] = set()
@@ -95,7 +95,7 @@ class Leases:
         """Return all that were acquired and have not ended, the oldest timestamp first. Raises NotLeader,
         Unavailable."""
         read_ts = await self._reads.applied_to(await self._reads.linearize())
-        return await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(read_ts)))
+        return await self._group.process.scan(lambda: leases_of(self._group.store.snapshot(read_ts)))
 
     def oldest(self) -> Lease | None:
         """Return the lease with the oldest timestamp, as this leader has seen last. It serves planning; a decision asks
@@ -111,7 +111,7 @@ class Leases:
         """Return how long ago it was acquired, as far as this leader can tell."""
         held = self._held.get(lease.lease_id)
         seen_ms = 0.0 if held is None else self._monotonic_ms() - held.seen_ms
-        clock = self._group.host.clock
+        clock = self._group.process.clock
         if lease.acquired_ts.epoch != clock.epoch:
             return seen_ms
         return max(seen_ms, clock.physical_ms - lease.acquired_ts.wall_ms)
@@ -119,7 +119,7 @@ class Leases:
     def kept_ms(self, lease: Lease) -> float:
         """Return how far its timestamp is back. If the timestamp's epoch is over, that is unknown, but it is at least
         the lease's age."""
-        clock = self._group.host.clock
+        clock = self._group.process.clock
         return clock.physical_ms - lease.ts.wall_ms if lease.ts.epoch == clock.epoch else self.age_ms(lease)
 
     def silent_ms(self, lease: Lease) -> float:
@@ -173,7 +173,7 @@ class Leases:
         """Read the leases that are applied by now. Beside the loop: many may have ended lately, and lie among those
         that have not."""
         applied_ts = self._driver.applied.last_ts
-        found = await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(applied_ts)))
+        found = await self._group.process.scan(lambda: leases_of(self._group.store.snapshot(applied_ts)))
         now_ms = self._monotonic_ms()
         before = self._held
         self._held = {}
@@ -193,7 +193,7 @@ class Leases:
     def _in_the_way(self) -> Sequence[Lease]:
         """No reader fills the disk: while room is scarce the oldest leases end, and after a while the next."""
         now_ms = self._monotonic_ms()
-        if not self._group.host.engine.room().is_tight:
+        if not self._group.process.engine.room().is_tight:
             self._timestamps_at_once = 1
             return []
         if now_ms < self._room_from_ms:

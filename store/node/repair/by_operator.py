@@ -45,7 +45,7 @@ async def accept_loss(
     reads, repairs = replica.reads, replica.integrity.repairs
     await reads.applied_to(await reads.linearize())
     loss = await repairs.check_lost(engine_key)
-    if loss.request_floor >= (request_id or bytes(replica.host.clock.reading())):
+    if loss.request_floor >= (request_id or bytes(replica.process.clock.reading())):
         problem = "a request of the last moments may be among those that are lost: run the command again in a moment"
         raise Unavailable(problem, retry_delay_ms=1_000)
     result = await replica.write(

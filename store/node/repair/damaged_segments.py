@@ -27,7 +27,8 @@ class DamagedSegments:
     """All on the loop. ``on_failure`` hears if the log can't go on at all: the node must end."""
 
     def __init__(self, group: GroupContext, on_failure: Callable[[BaseException], None]) -> None:
-        self._host = group.host
+        self._log_files = group.process.log_files
+        self._log_thread = group.log_thread
         self._log = group.log
         self._on_failure = on_failure
         self._newest = 0
@@ -47,11 +48,11 @@ class DamagedSegments:
                 await task
 
     async def _drop(self) -> None:
-        log_files = self._host.log_files
+        log_files = self._log_files
         try:
             while log_files.oldest_needed <= self._newest:
                 with suppress(ResourceExhausted):
-                    await run_job(self._host.log_thread, lambda: log_files.leave(self._newest))
+                    await run_job(self._log_thread, lambda: log_files.leave(self._newest))
                 self._log.window.drop_applied()
                 await asyncio.sleep(_LOOK_AGAIN_S)
         except Exception as failure:

@@ -39,7 +39,7 @@ class Integrity:
 
     def __init__(self, group: GroupContext, driver: Driver, *, on_repaired: Callable[[], None]) -> None:
         """``on_repaired`` hears when stored items were changed."""
-        self._host = host = group.host
+        self._process = process = group.process
         self._store = store = group.store
         self._of = group.of
         self._loop = asyncio.get_running_loop()
@@ -55,14 +55,14 @@ class Integrity:
         )
         """The damage here, and the progress of its repair."""
         self.patrol = Patrol(
-            host.engine,
-            host.log_files,
-            pass_ms=host.limits.patrol_ms,
-            run_scan=host.scan,
+            process.engine,
+            process.log_files,
+            pass_ms=process.limits.patrol_ms,
+            run_scan=process.scan,
             is_readable=lambda: not store.unreadable,
             on_damage=self._patrol_found,
             on_log_damage=self._patrol_found_segment,
-            monotonic_ms=host.monotonic_ms,
+            monotonic_ms=process.monotonic_ms,
         )
         """Reads all that is stored again and again."""
         self.damaged_segments = DamagedSegments(group, driver.fail)
@@ -75,7 +75,7 @@ class Integrity:
 
     async def start(self) -> None:
         """Verify as much as the walk at a start has time for, and go on in the background."""
-        for each in self._host.engine.disordered:
+        for each in self._process.engine.disordered:
             if each.space is Space.CHANGES:
                 # A reader of the index sees it, and looks at the versions instead.
                 _LOG.warning("keys of the index of changes are out of their order")
@@ -83,7 +83,7 @@ class Integrity:
             damage = Damage.of_disorder(each)
             _LOG.critical("what is stored here is damaged: %s", damage.what)
             self._patrol_found(damage)
-        await self.patrol.walk(self._host.limits.walk_ms)
+        await self.patrol.walk(self._process.limits.walk_ms)
         self.patrol.start()
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Integrity:
         for each in () if is_of_one_key else self.repairs.missing():
             if each.space is ask.space and each.start < ask.end and ask.start < each.end:
                 raise Unavailable(f"it lacks a version itself: {each.what}", 1_000)
-        found = await self._host.scan(lambda: answer(self._host.engine, self._of, ask))
+        found = await self._process.scan(lambda: answer(self._process.engine, self._of, ask))
         for key in found.damaged:
             self.report(Damage.at(ask.space, key))
         return found
@@ -118,7 +118,7 @@ class Integrity:
         """Return the key behind all requests that can be remembered by now: an id is ahead of its commit by some
         clocks' bounds."""
         last = driver.applied.last_ts
-        wall_ms = min(last.wall_ms + AHEAD_FACTOR * self._host.clock.max_offset_ms, WALL_MS_MAX)
+        wall_ms = min(last.wall_ms + AHEAD_FACTOR * self._process.clock.max_offset_ms, WALL_MS_MAX)
         return SEGMENT + bytes(Timestamp(last.epoch, wall_ms, LOGICAL_MAX))
 
     def _met(self, damage: Damage) -> None:

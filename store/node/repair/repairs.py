@@ -73,17 +73,17 @@ class Repairs:
     ) -> None:
         """``applied_index`` returns the node's applied index; ``on_repaired`` hears when stored items were changed,
         ``on_failure`` when the node must stop: the disk failed, or a defect was met."""
-        self._engine = group.host.engine
+        self._engine = group.process.engine
         self._log = group.log
         self._node_id = group.node_id
         self._of = group.of
-        self._transport = group.host.transport
-        self._storage = group.host.storage_thread
-        self._run_scan = group.host.scan
+        self._transport = group.process.transport
+        self._storage = group.storage_thread
+        self._run_scan = group.process.scan
         self._applied_index = applied_index
         self._machine = group.machine
-        self._monotonic_ms = group.host.monotonic_ms
-        self._random = group.host.random
+        self._monotonic_ms = group.process.monotonic_ms
+        self._random = group.process.random
         # It is told which ranges reads may trust again.
         self._versions = group.store
         self._on_repaired = on_repaired

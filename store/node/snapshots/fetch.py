@@ -40,11 +40,11 @@ class Fetch:
     ) -> None:
         self.peer = peer
         self._offered = offered
-        self._transport = group.host.transport
-        self._files = group.host.snapshot_files
-        self._run_scan = group.host.scan
-        self._settings = group.host.snapshot_settings
-        self._cluster_id = group.host.identity.cluster_id
+        self._transport = group.process.transport
+        self._files = group.process.snapshot_files
+        self._run_scan = group.process.scan
+        self._settings = group.process.snapshot_settings
+        self._cluster_id = group.process.identity.cluster_id
         self._group_id = group.of.group_id
         self._index_min = index_min
         self._pending = bytearray()

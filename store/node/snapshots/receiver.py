@@ -107,18 +107,18 @@ class SnapshotReceiver:
     ) -> None:
         """``on_damage`` hears of each item that came damaged with a snapshot, since no member has it whole."""
         self._group = group
-        self._engine = group.host.engine
+        self._engine = group.process.engine
         self._log = group.log
-        self._files = group.host.snapshot_files
+        self._files = group.process.snapshot_files
         self._of = group.of
         self._driver = driver
-        self._storage = group.host.storage_thread
-        self._run_scan = group.host.scan
-        self._settings = settings = group.host.snapshot_settings
+        self._storage = group.storage_thread
+        self._run_scan = group.process.scan
+        self._settings = settings = group.process.snapshot_settings
         self._on_change = on_change
         self._on_damage = on_damage
         self._on_failure = on_failure
-        self._backoff = Backoff(group.host.random, settings)
+        self._backoff = Backoff(group.process.random, settings)
         self._state: State = Idle()
         self._task: asyncio.Task[None] | None = None
         self._refused_id = ""
@@ -333,7 +333,7 @@ class SnapshotReceiver:
             self._files,
             name,
             self._of,
-            cluster_id=self._group.host.identity.cluster_id,
+            cluster_id=self._group.process.identity.cluster_id,
             slice_bytes=self._settings.slice_bytes,
         )
         while (whole := await self._run_scan(verification.step)) is None:
@@ -386,7 +386,7 @@ class SnapshotReceiver:
         is_same = (state.index, state.term) == (meta.index, meta.term)
         invariant(is_same, "the state that was installed is the snapshot's", state, meta.index, meta.term)
         if writes:
-            await self._retried(lambda: self._group.host.log_files.append(writes), self._group.host.log_thread)
+            await self._retried(lambda: self._group.process.log_files.append(writes), self._group.log_thread)
             self._log.window.installed(meta)
             await self._retried(self._group.machine.forget_log_reset)
         return state

@@ -88,19 +88,19 @@ class SnapshotSender:
         on_damage: Callable[[Damage], None],
     ) -> None:
         """``on_damage`` hears of damage that is not ``known`` yet. It is repaired before there is a snapshot."""
-        self._engine = group.host.engine
+        self._engine = group.process.engine
         self._log = group.log
-        self._files = group.host.snapshot_files
+        self._files = group.process.snapshot_files
         self._store = group.store
         self._of = group.of
-        self._cluster_id = group.host.identity.cluster_id
-        self._run_scan = group.host.scan
-        self._monotonic_ms = group.host.monotonic_ms
-        self._random = group.host.random
-        self._settings = settings = group.host.snapshot_settings
+        self._cluster_id = group.process.identity.cluster_id
+        self._run_scan = group.process.scan
+        self._monotonic_ms = group.process.monotonic_ms
+        self._random = group.process.random
+        self._settings = settings = group.process.snapshot_settings
         self._known = known
         self._on_damage = on_damage
-        self._backoff = Backoff(group.host.random, settings)
+        self._backoff = Backoff(group.process.random, settings)
         self._not_before_ms = 0.0
         self._made: dict[str, _File] = {}
         self._newest: _File | None = None

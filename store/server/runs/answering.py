@@ -67,7 +67,7 @@ class RunMethod(ABC):
     @property
     def bytes_max(self) -> int:
         """The bytes of a batch, and one call's at least."""
-        return max(self.host.limits.batch_bytes_max, CALL_BYTES)
+        return max(self.host.process.limits.batch_bytes_max, CALL_BYTES)
 
     def parts(self, run: CallRun) -> Sequence[CallRun]:
         """See :class:`~cortado.store.server.runs.gathering.PlainMethod`."""

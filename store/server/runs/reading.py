@@ -33,7 +33,7 @@ class PlainReads(RunMethod):
 
     @property
     def calls_max(self) -> int:
-        return min(RUN_CALLS_MAX, self.host.limits.reads_max)
+        return min(RUN_CALLS_MAX, self.host.process.limits.reads_max)
 
     def request_id_of(self, _call: PlainCall) -> bytes:
         return b""
@@ -42,7 +42,7 @@ class PlainReads(RunMethod):
         return _NONE
 
     async def outcomes(self, run: CallRun, _of: LetIn) -> Sequence[Outcome]:
-        with self.host.reads.place(count=len(run)):
+        with self.host.process.reads.place(count=len(run)):
             replica = self.replica_of(run)
             read_ts = await replica.reads.resolve(None)
             reader = replica.reader(read_ts)

@@ -40,11 +40,11 @@ class PlainWrites(RunMethod):
 
     @property
     def calls_max(self) -> int:
-        limits = self.host.limits
+        limits = self.host.process.limits
         return min(RUN_CALLS_MAX, limits.batch_commands_max, limits.writes_max)
 
     def key_of(self, call: PlainCall) -> Hashable | None:
-        bytes_max = min(self.request_bytes_max, self.host.limits.command_bytes_max - CALL_BYTES)
+        bytes_max = min(self.request_bytes_max, self.host.process.limits.command_bytes_max - CALL_BYTES)
         if call.size_bytes > bytes_max or len(call.request.request_id) != REQUEST_ID_BYTES:
             return None
         return self.key_of_request(call.request)

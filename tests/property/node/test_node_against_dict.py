@@ -155,7 +155,7 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
             case "clock":
                 world.clock.now_ms += int(argument)
             case "bump":
-                bumps.append(asyncio.ensure_future(node.meta.write(epoch_after(node.clock.epoch))))
+                bumps.append(asyncio.ensure_future(node.meta.write(epoch_after(node.process.clock.epoch))))
             case "restart":
                 await world.settle()
                 world.disk.failures.clear()

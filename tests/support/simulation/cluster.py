@@ -117,7 +117,7 @@ class Cluster:
         while True:
             lives = [life for life in self.lives() if life.is_listening]
             # The next one may have begun in the log.
-            epochs = {life.node.clock.epoch + ahead for life in lives for ahead in (0, 1)}
+            epochs = {life.node.process.clock.epoch + ahead for life in lives for ahead in (0, 1)}
             for voters in {life.node.meta.roster.voters for life in lives} - {()}:
                 clocks = [self.hosts[each.node_id].clock for each in voters]
                 self.true_time.look(self.now_ms, clocks, epochs)

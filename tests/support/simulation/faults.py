@@ -419,7 +419,7 @@ class Nemesis:
         if leader is None:
             return
         self.note("epoch bump")
-        epoch = leader.node.clock.epoch
+        epoch = leader.node.process.clock.epoch
         if epoch < EPOCH_MAX:
             await self._cluster.at_leader(
                 "bump epoch",

@@ -183,7 +183,7 @@ class Network:
 
     def _introduce(self, caller: Process, to: Process) -> None:
         hello = make_hello(
-            caller.identity, caller.node.identity.peer_address, caller.node.meta.log_position(), to.node_id
+            caller.identity, caller.node.process.identity.peer_address, caller.node.meta.log_position(), to.node_id
         )
         check_hello(hello, to.identity)
         refusal = why_no_member(hello, to.identity, to.node.meta.known_member(caller.node_id))

@@ -17,8 +17,8 @@ from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.host import Host as NodeHost
-from cortado.store.node.host import NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.retentions import KEEP_ALL
 from support.memory_snapshot_files import MemorySnapshotFiles
@@ -170,7 +170,7 @@ class Life:
         try:
             await self.node.start()
             self.is_listening = True
-            error = await self.node.failed()
+            error = await self.node.process.life.failed()
         except asyncio.CancelledError:
             raise
         except Exception as failure:

@@ -252,7 +252,7 @@ class Watch:
         self._check_decided(life.host, self._logs[life.node_id])
 
     def _check_in_flight(self, life: Life) -> None:
-        pipeline, limits = life.node.meta.driver.pipeline, life.node.limits
+        pipeline, limits = life.node.meta.driver.pipeline, life.node.process.limits
         entries, entries_max = pipeline.use[1], limits.entries_in_flight_max
         size_bytes, bytes_max = pipeline.appended_bytes, limits.entries_in_flight_bytes_max
         if entries > entries_max or size_bytes > bytes_max:

@@ -235,7 +235,7 @@ class Client:
             ahead_ms = self._random.randrange(0, 200)
 
             async def resolve_ahead(node: NodeHost) -> Timestamp:
-                now = node.clock.now()
+                now = node.process.clock.now()
                 return await node.meta.reads.resolve(
                     Timestamp(now.epoch, now.wall_ms + ahead_ms, self._random.randrange(9))
                 )

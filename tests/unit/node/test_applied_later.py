@@ -112,7 +112,7 @@ def test_a_transaction_ends_behind_a_thousand_requests_and_the_rest_follows_at_o
         waiting = asyncio.ensure_future(n1.meta.reads.caught_up())
         writes = []
         for number in range(REQUESTS_ENOUGH * 5 // 2):
-            request_id = bytes(n1.clock.now()) + b"%08d" % number
+            request_id = bytes(n1.process.clock.now()) + b"%08d" % number
             evaluate = put(f"k{number}", b"v")
             writes.append(n1.meta.write(evaluate, request_id=request_id, request_hash=bytes(16)))
             if len(writes) == 100:

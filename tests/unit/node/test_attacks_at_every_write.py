@@ -146,7 +146,7 @@ class WithoutRoom(Story):
         ts = await led.meta.reads.linearize()
         missing = [name for name in self.answered if read(led, name, ts) != name.encode()]
         assert not missing, f"answered, and lost: {missing}"
-        assert led.writes.use().count == 0
+        assert led.process.writes.use().count == 0
         return self.has_crashed
 
 

@@ -49,12 +49,12 @@ def delete(name: str) -> Evaluate:
 def stored(node: Host, name: str) -> list[bytes]:
     """Return the stored versions of a key, the newest first."""
     start = bytes(key(name))
-    with node.engine.read() as txn:
+    with node.process.engine.read() as txn:
         return txn.page(Space.DATA, start, start + b"\xff" * 13, max_items=1_000).keys
 
 
 def all_stored(node: Host) -> list[tuple[bytes, bytes]]:
-    with node.engine.read() as txn:
+    with node.process.engine.read() as txn:
         page = txn.page(Space.DATA, b"", ABOVE_KEYS, max_items=10_000)
     return list(zip(page.keys, page.values, strict=True))
 

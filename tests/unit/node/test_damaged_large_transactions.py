@@ -93,7 +93,7 @@ def test_a_leader_whose_record_was_damaged_at_its_start_serves_once_it_is_repair
         await world.until(lambda: A in place.node.meta.store.unresolved.all, "it is repaired, and known")
         if leader is not place.node:
             await leader.meta.members.transfer("n2")
-            scene = Scene(await world.led(but=leader.identity.node_id), 1, scene.table_id)
+            scene = Scene(await world.led(but=leader.process.identity.node_id), 1, scene.table_id)
         await scene.commit()
         await scene.resolved()
         assert await scene.rows() == ROWS

@@ -89,11 +89,11 @@ def test_where_nothing_can_be_appended_behind_the_damage_the_node_ends_and_says_
         await world.settled()
         place = world.places["n2"]
         name = rot(place)
-        end = nodes[1].log_files.durable_end[1]
+        end = nodes[1].process.log_files.durable_end[1]
         # The bytes that the next frame goes to are no zeros either.
         for content in (place.log_disk.durable[name], place.log_disk._seen[name]):
             content[end + 3] ^= 1
-        failed.append(await nodes[1].failed())
+        failed.append(await nodes[1].process.life.failed())
 
     world.run(scenario)
     assert isinstance(failed[0], DataLoss)

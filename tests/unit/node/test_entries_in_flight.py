@@ -123,14 +123,14 @@ def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_batch() -> Non
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         # It raises the ceiling, so that reads below it wait only for entries in flight.
-        await n1.meta.reads.resolve(n1.clock.now())
+        await n1.meta.reads.resolve(n1.process.clock.now())
         disk, pipeline = world.places["n1"].disk, n1.meta.driver.pipeline
         disk.hold()
         writes = [asyncio.ensure_future(n1.meta.write(increment("n")))]
         await world.until(lambda: disk.waiting == 1, "the first batch is being stored")
         writes += [asyncio.ensure_future(n1.meta.write(grow("k"), size_bytes=50)) for _ in range(3)]
         await world.until(lambda: pipeline.is_full, "one is more than the open batch has room for")
-        reading = asyncio.ensure_future(n1.meta.reads.resolve(n1.clock.now()))
+        reading = asyncio.ensure_future(n1.meta.reads.resolve(n1.process.clock.now()))
         await world.sleep(1)
         for _ in range(2):
             disk.let_one_through()
@@ -197,7 +197,7 @@ def test_a_batch_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeyp
             monkeypatch.setattr(RaftLog, "append", fails)
             with pytest.raises((Unavailable, OutcomeUnknown)):
                 await asyncio.wait_for(node.meta.write(increment("n")), 5)
-            assert isinstance(await node.failed(), RuntimeError)
+            assert isinstance(await node.process.life.failed(), RuntimeError)
 
     run(scenario)
 
@@ -232,7 +232,7 @@ def test_what_is_in_flight_costs_a_get_and_a_put_nothing() -> None:
     """Every get looked through all of it, and every entry counted it anew."""
 
     async def write(node: Host, number: int) -> None:
-        request_id = bytes(node.clock.now()) + b"%08d" % number
+        request_id = bytes(node.process.clock.now()) + b"%08d" % number
         evaluate = put(f"k{number}", b"v")
         await node.meta.write(evaluate, size_bytes=10, request_id=request_id, request_hash=bytes(16))
 

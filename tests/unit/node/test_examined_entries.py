@@ -319,7 +319,7 @@ def test_a_delete_that_is_collected_at_one_replica_sooner_than_at_another_is_no_
 
 def _has(node: Host, key: str) -> bool:
     start = kv_key("test", key.encode())
-    with node.engine.read() as txn:
+    with node.process.engine.read() as txn:
         return bool(txn.keys(Space.DATA, start, start + b"\xff" * 13, max_items=1)[0])
 
 

@@ -48,7 +48,7 @@ def test_a_replica_that_fails_ends_the_host_and_the_first_reason_is_told() -> No
         async with running_node() as node:
             first = Internal("first")
             node.meta.driver.fail(first)
-            node.fail(Internal("second"))
-            assert await node.failed() is first
+            node.process.life.fail(Internal("second"))
+            assert await node.process.life.failed() is first
 
     run(scenario)

@@ -37,7 +37,7 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
 
 async def assert_stopped(node: Host, what: str) -> None:
     """Check that the node ends, and says that it is for want of ``what``."""
-    failure = await asyncio.wait_for(node.failed(), 10)
+    failure = await asyncio.wait_for(node.process.life.failed(), 10)
     assert isinstance(failure, Internal)
     assert re.match(f"it does not hold that {what}", failure.problem), failure.problem
 
@@ -59,8 +59,8 @@ def apply_what_is_not_committed(_node: Host, patch: pytest.MonkeyPatch) -> None:
 
 
 def turn_the_clock_back(node: Host, _patch: pytest.MonkeyPatch) -> None:
-    node.clock._last = ZERO
-    node.clock._read_physical_ms = lambda: NOW_MS - 1_000
+    node.process.clock._last = ZERO
+    node.process.clock._read_physical_ms = lambda: NOW_MS - 1_000
 
 
 def lose_a_layer(node: Host, _patch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_ceiling() -> None:
 
             node.meta.reads._raise_ceiling = forget
             with broken("the ceiling covers what is read ahead of the log"):
-                await node.meta.reads.resolve(node.clock.now())
+                await node.meta.reads.resolve(node.process.clock.now())
 
     run(scenario)
 
@@ -142,7 +142,7 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_clock(monkeypatch: pyte
     async def scenario() -> None:
         async with running_node() as node:
             monkeypatch.setattr(Clock, "update", lambda _clock, _at: None)
-            at = node.clock.last
+            at = node.process.clock.last
             with broken("later writes sort above what is read"):
                 await node.meta.reads.resolve(Timestamp(at.epoch, at.wall_ms + 100, 0))
 
@@ -233,7 +233,7 @@ def test_a_floor_of_requests_is_above_the_ones_before_it(monkeypatch: pytest.Mon
             floor = node.meta.driver.applied.request_floor
             monkeypatch.setattr(Forgetting, "_choose", lambda *_: replace(Forgotten(b"", 0, 0), floor=floor))
             write = asyncio.ensure_future(
-                node.meta.write(put("k", b"v"), request_id=bytes(node.clock.last) + b"\1" * 8)
+                node.meta.write(put("k", b"v"), request_id=bytes(node.process.clock.last) + b"\1" * 8)
             )
             await assert_stopped(node, "a floor of requests is above the ones before it")
             await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)

@@ -179,7 +179,7 @@ def test_a_leader_that_is_to_be_removed_hands_over_and_the_next_one_removes_it()
         with pytest.raises(NotLeader) as elsewhere:
             await n1.meta.members.remove("n1")
         leader = await world.led(but="n1")
-        assert elsewhere.value.leader == leader.identity.address
+        assert elsewhere.value.leader == leader.process.identity.address
         configuration = await leader.meta.members.remove("n1")
         assert [each.node_id for each in configuration.voters] == ["n2", "n3"]
         with pytest.raises(InvalidArgument):
@@ -279,7 +279,7 @@ def test_a_failed_disk_ends_one_node_and_not_the_group() -> None:
         world.places["n1"].disk.failures.append(StorageFailed("input/output error"))
         outcome = (await asyncio.gather(n1.meta.write(put("k", b"v")), return_exceptions=True))[0]
         assert isinstance(outcome, Exception)
-        assert isinstance(await n1.failed(), StorageFailed)
+        assert isinstance(await n1.process.life.failed(), StorageFailed)
         world.places["n1"].crash()
         leader = await world.led(but="n1")
         await leader.meta.write(put("k", b"w"))
@@ -298,7 +298,7 @@ def test_a_new_epoch_holds_on_every_node_and_under_every_later_leader() -> None:
         assert before.ts < bumped.ts < after.ts
         assert (bumped.ts.epoch, after.ts.epoch) == (1, 1)
         await world.settled()
-        assert [node.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
+        assert [node.process.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
         world.places["n1"].crash()
         leader = await world.led(but="n1")
         again = await leader.meta.write(increment("n"))
@@ -323,8 +323,8 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
         assert "this host's clock is off by more than max-clock-offset-ms" in caplog.text
         assert [each.node_id for each in node_status(n1).clock_offsets] == ["n2", "n3"]
         (other,) = (node for node in (n2, n3) if node is not leader)
-        world.places[leader.identity.node_id].crash()
-        await world.led(but=leader.identity.node_id)
+        world.places[leader.process.identity.node_id].crash()
+        await world.led(but=leader.process.identity.node_id)
         assert world.leader() is other
         world.tell_clock(n1, "n2", -10, 10)
         await other.meta.members.transfer("n1")
@@ -339,7 +339,7 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
     world = World()
 
     def hears(node: Host, offset_ms: int) -> None:
-        for peer in {"n1", "n2", "n3"} - {node.identity.node_id}:
+        for peer in {"n1", "n2", "n3"} - {node.process.identity.node_id}:
             world.tell_clock(node, peer, offset_ms - 1, offset_ms + 1)
 
     async def scenario() -> None:
@@ -354,10 +354,10 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
         await world.led(but="n1")
         said = r"the wall clock jumped by 3\d{6} ms \(60 min\), which the monotonic clock does not confirm"
         assert re.search(said, caplog.text)
-        assert n1.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
+        assert n1.process.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
         hears(n1, 0)
-        assert n1.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
-        assert n1.clock.reading().wall_ms - before.wall_ms >= 3_600_000
+        assert n1.process.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
+        assert n1.process.clock.reading().wall_ms - before.wall_ms >= 3_600_000
 
     world.run(scenario)
 
@@ -367,13 +367,13 @@ def test_a_wall_clock_that_jumps_before_an_exchange_is_reported_does_not_confirm
 
     async def scenario() -> None:
         n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
-        own_ms, _ = n1.host_time.offsets_ms()
+        own_ms, _ = n1.process.host_time.offsets_ms()
         world.places["n1"].wall_offset_ms = 3_600_000
         for peer in ("n2", "n3"):
             # As it was measured, a moment ago.
             n1.observe_peer_clock(peer, own_ms - 1, own_ms + 1)
         await world.led(but="n1")
-        assert n1.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
+        assert n1.process.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
 
     world.run(scenario)
 
@@ -388,8 +388,8 @@ def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() ->
         n2 = await world.places["n2"].start()
         for peer in ("n1", "n3"):
             world.tell_clock(n2, peer, -3_600_001, -3_599_999)
-        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
-        assert n2.host_time.jump_ms() == 0
+        assert n2.process.clock.reading().wall_ms - n1.process.clock.reading().wall_ms <= 251
+        assert n2.process.host_time.jump_ms() == 0
 
     world.run(scenario)
 
@@ -403,12 +403,14 @@ def test_a_node_with_a_wrong_clock_issues_the_time_of_most_from_the_moment_that_
         world.places["n2"].wall_offset_ms = 600_000
         n2 = await world.places["n2"].start()
         world.tell_clock(n2, "n1", -600_001, -599_999)
-        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms > 500_000, "of two, nobody can say who is right"
+        assert n2.process.clock.reading().wall_ms - n1.process.clock.reading().wall_ms > 500_000, (
+            "of two, nobody can say who is right"
+        )
         await world.join("n3")
         await world.promote("n3")
         await world.until(lambda: len(n2.meta.roster.voters) == 3, "n2 knows of n3")
         await world.settled()
-        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
+        assert n2.process.clock.reading().wall_ms - n1.process.clock.reading().wall_ms <= 251
 
     world.run(scenario)
 

@@ -180,7 +180,7 @@ def test_a_second_bump_by_mistake_is_refused() -> None:
                 *(node.meta.write(epoch_after(0)) for _ in range(5)), return_exceptions=True
             )
             assert sum(isinstance(each, InvalidArgument) for each in outcomes) == 4
-            assert node.clock.epoch == 1
+            assert node.process.clock.epoch == 1
 
     run(scenario)
 

@@ -119,7 +119,7 @@ def test_a_malformed_id_is_bad_input(length: int) -> None:
 def test_an_id_from_beyond_the_clocks_bounds_is_refused_and_its_caller_told_to_take_another() -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            now = node.clock.now()
+            now = node.process.clock.now()
             for beyond in (Timestamp(0, now.wall_ms + 1_001, 0), Timestamp(1, 0, 0)):
                 with pytest.raises(ClockOutOfBounds, match=r"ahead of this cluster's.*take a new id"):
                     await node.meta.write(increment("n"), request_id=bytes(beyond) + bytes(8), request_hash=HASH)
@@ -139,7 +139,9 @@ def test_what_was_forgotten_by_age_is_refused_as_too_old_and_never_executed_agai
             clock.now_ms += 60_001
             # Only a later entry makes it forget: an idle group stays as it is.
             assert (await node.meta.write(increment("n"), request_id=old, request_hash=HASH)).repeated
-            await node.meta.write(increment("n"), request_id=bytes(node.clock.now()) + bytes(8), request_hash=HASH)
+            await node.meta.write(
+                increment("n"), request_id=bytes(node.process.clock.now()) + bytes(8), request_hash=HASH
+            )
             await node.meta.reads.caught_up()
             with pytest.raises(OutcomeUnknown, match="too old") as unknown:
                 await node.meta.write(increment("n"), request_id=old, request_hash=HASH)
@@ -181,7 +183,9 @@ def test_ids_of_the_last_epoch_are_remembered_in_the_new_one() -> None:
             await node.meta.write(increment("n"), request_id=request_id(node), request_hash=HASH)
             assert (await node.meta.write(increment("n"), request_id=old, request_hash=HASH)).repeated
             clock.now_ms += 60_001
-            await node.meta.write(increment("n"), request_id=bytes(node.clock.now()) + bytes(8), request_hash=HASH)
+            await node.meta.write(
+                increment("n"), request_id=bytes(node.process.clock.now()) + bytes(8), request_hash=HASH
+            )
             await node.meta.reads.caught_up()
             with pytest.raises(OutcomeUnknown):
                 await node.meta.write(increment("n"), request_id=old, request_hash=HASH)

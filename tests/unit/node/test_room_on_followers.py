@@ -174,8 +174,10 @@ def test_where_room_is_scarce_the_log_is_kept_short_on_a_quiet_cluster_too(is_aw
         await world.sleep(500)
         for node in (n1, n2):
             assert node.meta.log.window.size[1] <= 2 * kept_bytes
-            stored = world.places[node.identity.node_id].log_disk
-            assert node.log_files.oldest_needed == node.log_files.use().newest_segment, "the files are gone, too"
+            stored = world.places[node.process.identity.node_id].log_disk
+            assert node.process.log_files.oldest_needed == node.process.log_files.use().newest_segment, (
+                "the files are gone, too"
+            )
             assert len(stored.names()) == 1
         assert not n1.meta.log.window.snapshot_needs
 

@@ -336,7 +336,7 @@ def test_a_leader_whose_data_is_stuck_hands_over_and_leads_again_when_it_is_not(
         data.release()
         await world.until(lambda: n1.meta.applied.last_ts > written.ts, "it has applied all")
         await led.meta.members.transfer("n1")
-        assert (await world.led(but=led.identity.node_id)) is n1
+        assert (await world.led(but=led.process.identity.node_id)) is n1
 
     world.run(scenario)
 
@@ -347,7 +347,7 @@ def test_a_write_costs_each_node_one_write_of_its_log_and_many_are_applied_toget
     async def scenario() -> None:
         nodes = await world.grow("n1", "n2", "n3")
         n1 = nodes[0]
-        places = [world.places[node.identity.node_id] for node in nodes]
+        places = [world.places[node.process.identity.node_id] for node in nodes]
         await world.until(lambda: all(node.meta.applied == n1.meta.applied for node in nodes), "nothing is on its way")
         before = [place.disk.done for place in places]
         applied_before = [place.data.done for place in places]
@@ -459,7 +459,7 @@ def test_what_the_leader_forgets_every_replica_forgets() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
         ids = []
         for number in range(25):
-            ids.append(bytes(n1.clock.now()) + number.to_bytes(8))
+            ids.append(bytes(n1.process.clock.now()) + number.to_bytes(8))
             await _count(n1, ids[-1])
         await world.settled()
         assert n2.meta.applied == n3.meta.applied == n1.meta.applied

@@ -173,7 +173,7 @@ def test_a_failed_disk_stops_the_node_and_the_outcome_is_unknown() -> None:
                 await in_flight
             with pytest.raises(Unavailable):
                 await behind
-            assert isinstance(await node.failed(), StorageFailed)
+            assert isinstance(await node.process.life.failed(), StorageFailed)
             with pytest.raises(Unavailable, match="has stopped"):
                 await node.meta.write(put("k", b"x"))
 
@@ -317,7 +317,7 @@ def test_a_node_whose_data_somebody_else_has_written_stops_and_overwrites_nothin
             assert (await second.meta.write(increment("n"))).value == 1
             with pytest.raises(OutcomeUnknown):
                 await first.meta.write(increment("n"))
-            assert isinstance(await first.failed(), DataLoss)
+            assert isinstance(await first.process.life.failed(), DataLoss)
             assert (await second.meta.write(increment("n"))).value == 2
 
     run(scenario)

@@ -20,7 +20,8 @@ from cortado.store.engine.data_directory import Identity
 from cortado.store.mvcc.staged import LargeTransaction, Unresolved
 from cortado.store.node.changefeed.watches import WatchStatistics
 from cortado.store.node.driver import Driver
-from cortado.store.node.host import Host, NodeIdentity, Surroundings
+from cortado.store.node.host import Host
+from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.observe.collecting import Sources, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from cortado.store.observe.exposition import expose
@@ -267,7 +268,7 @@ def test_writes_of_the_log_are_timed_and_its_files_are_measured(collected: Colle
 
 def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> None:
     def change(node: Host) -> None:
-        node.writes.enter(500)
+        node.process.writes.enter(500)
 
     found = collected(change)
     assert found["queue_entries"][("writes",)] == 1
@@ -277,7 +278,7 @@ def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> Non
 
 
 def test_time_that_is_ahead_of_the_clock_shows(collected: Collected) -> None:
-    found = collected(lambda node: node.clock.update(Timestamp(0, NOW_MS + 200, 0)))
+    found = collected(lambda node: node.process.clock.update(Timestamp(0, NOW_MS + 200, 0)))
     assert found["clock_ahead_seconds"][()] == 0.2
 
 

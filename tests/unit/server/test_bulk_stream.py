@@ -68,12 +68,12 @@ def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
             first = asyncio.ensure_future(anext(replies))
             await until(lambda: disk.held == 1, "the first chunk is being stored")
             more.set()
-            await until(lambda: node.writes.use().count == 4, "the others are evaluated on top of it")
+            await until(lambda: node.process.writes.use().count == 4, "the others are evaluated on top of it")
             await asyncio.sleep(0)
             disk.release()
             with pytest.raises(ResourceExhausted):
                 await first
-            await until(lambda: node.writes.use().count == 0, "everything has its answer")
+            await until(lambda: node.process.writes.use().count == 0, "everything has its answer")
             assert node.meta.applied.index == before
             found = await DocumentsService(node).get(
                 documents_pb2.GetDocumentRequest(table=TABLE, key=common_pb2.Key(parts=[common_pb2.Value(int64=1)]))
@@ -101,8 +101,8 @@ def test_a_silent_load_gives_its_place_up_where_others_find_none(monkeypatch: py
             assert await anext(replies)
             waiting = asyncio.ensure_future(anext(replies))
             await is_heard.wait()
-            for _ in range(node.limits.bulk_streams_max):
-                node.bulk_streams.enter()
+            for _ in range(node.process.limits.bulk_streams_max):
+                node.process.bulk_streams.enter()
             await until(lambda: _refused(node) and waiting.done(), "it has given its place up")
             with pytest.raises(ResourceExhausted, match="said nothing"):
                 await waiting
@@ -112,5 +112,5 @@ def test_a_silent_load_gives_its_place_up_where_others_find_none(monkeypatch: py
 
 def _refused(node: Host) -> bool:
     with suppress(ResourceExhausted):
-        node.bulk_streams.enter()
+        node.process.bulk_streams.enter()
     return True

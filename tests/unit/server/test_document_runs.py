@@ -130,7 +130,7 @@ def test_what_may_be_refused_when_it_is_evaluated_is_evaluated_one_by_one(sizes:
         assert not replies[1].status and etag(replies[2]) < etag(replies[3])
         assert sizes == [2], "the run began, and was parted"
         assert served.requests.method("cortado.v1.Documents/Put").ok == 2
-        assert served.node.writes.use().count == 0
+        assert served.node.process.writes.use().count == 0
 
     serving(scenario, has_tables=True)
 

@@ -30,9 +30,10 @@ def test_a_server_whose_port_is_lost_stops_in_order_and_says_so() -> None:
     served = SimpleNamespace(
         config=SimpleNamespace(stop_grace_ms=100, election_ms_max=100),
         host=SimpleNamespace(
-            failed=wait,
+            process=SimpleNamespace(
+                life=SimpleNamespace(failed=wait), writes=SimpleNamespace(use=lambda: SimpleNamespace(count=0))
+            ),
             meta=SimpleNamespace(role=Role.FOLLOWER, watches=watches),
-            writes=SimpleNamespace(use=lambda: SimpleNamespace(count=0)),
         ),
         port=SimpleNamespace(lost=lost, stop=lambda _: did("port")),
         healthy=SimpleNamespace(enter_graceful_shutdown=lambda: did("health")),

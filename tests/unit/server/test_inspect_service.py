@@ -25,7 +25,7 @@ PAIR = pb.ReadVersionsRequest(kv=pb.KvTarget(namespace="a", key=b"k"))
 
 
 def service_of(world: World, node: Host) -> InspectService:
-    return InspectService(node, lambda: world.places[node.identity.node_id].log_disk)
+    return InspectService(node, lambda: world.places[node.process.identity.node_id].log_disk)
 
 
 def test_every_node_answers_for_itself_and_alike() -> None:
@@ -56,7 +56,7 @@ def test_a_node_does_not_speak_for_a_time_that_it_has_not_applied() -> None:
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         service = service_of(world, n1)
-        later = common_pb2.Timestamp(wall_ms=n1.clock.now().wall_ms + 1_000)
+        later = common_pb2.Timestamp(wall_ms=n1.process.clock.now().wall_ms + 1_000)
         for call in (
             service.verify_range(pb.VerifyRangeRequest(up_to=later)),
             service.list_items(pb.ListItemsRequest(up_to=later)),
@@ -119,7 +119,7 @@ def test_the_log_files_of_a_node_that_runs_are_verified_beside_it() -> None:
         request = pb.VerifyRangeRequest(space=pb.STORED_SPACE_LOG)
         reply = await service.verify_range(request)
         assert (list(reply.problems), reply.resume) == ([], b"")
-        assert reply.bytes == n1.log_files.durable_end[1]
+        assert reply.bytes == n1.process.log_files.durable_end[1]
         disk, name = world.places["n1"].log_disk, segment_name(1)
         rotten = LogDisk({name: bytearray(flipped(disk.read(name, 0, disk.size(name)), 100))})
         [problem] = (await InspectService(n1, lambda: rotten).verify_range(request)).problems
@@ -133,8 +133,8 @@ def test_inspection_takes_a_place_among_the_scans() -> None:
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
-        for _ in range(n1.limits.scans_max):
-            n1.scans.enter()
+        for _ in range(n1.process.limits.scans_max):
+            n1.process.scans.enter()
         with pytest.raises(ResourceExhausted):
             await service_of(world, n1).read_versions(PAIR)
 

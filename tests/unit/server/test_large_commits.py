@@ -49,7 +49,7 @@ def test_the_loop_puts_together_no_more_than_a_piece(monkeypatch: pytest.MonkeyP
         return attempt_of(task, attempt)
 
     def beside(host: Host) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
-        scan = host.scan
+        scan = host.process.scan_threads.scan
 
         async def run(step: Callable[[], Any]) -> Any:
             def flagged() -> Any:
@@ -68,7 +68,7 @@ def test_the_loop_puts_together_no_more_than_a_piece(monkeypatch: pytest.MonkeyP
     async def scenario(at: Scene) -> None:
         await begin(at)
         monkeypatch.setattr(service, "attempt_of", counted)
-        monkeypatch.setattr(at.node, "scan", beside(at.node))
+        monkeypatch.setattr(at.node.process.scan_threads, "scan", beside(at.node))
         await at.calls.commit(committing(dict.fromkeys(tasks, 3)))
         await at.node.meta.reads.caught_up()
         record = find_record(at.node.meta.reader(at.node.meta.read_ts()), A)

@@ -44,7 +44,7 @@ def _used(served: Served, target: Target) -> int | None:
 
 def _stored(served: Served, *ranges: tuple[bytes, bytes]) -> int:
     """Return the bytes stored in these ranges, counted."""
-    with served.node.engine.read() as transaction:
+    with served.node.process.engine.read() as transaction:
         pages = [transaction.page(Space.DATA, *each, max_items=10_000, max_bytes=1 << 30) for each in ranges]
     return sum(sum(map(len, page.keys)) + sum(map(len, page.values)) for page in pages)
 

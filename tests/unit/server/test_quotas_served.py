@@ -68,7 +68,7 @@ class World:
 
     def owed_ms(self, namespace: str) -> float:
         """Return how long it takes until then."""
-        return self.full_ms(namespace) - self.served.node.monotonic_ms()
+        return self.full_ms(namespace) - self.served.node.process.monotonic_ms()
 
     def impatient(self, **options: Any) -> Client:
         """Return a client that is told at once if it would have to wait for longer than four seconds."""
@@ -163,7 +163,7 @@ def test_a_scan_is_slowed_and_comes_to_its_end(world: World, namespace: str) -> 
     pairs = world.client.kv(namespace)
     pairs.batch([Put(b"k%04d" % number, bytes(1_000)) for number in range(100)])
     world.set(f"namespace:{namespace}", bytes_per_second=100_000)
-    began_ms = world.served.node.monotonic_ms()
+    began_ms = world.served.node.process.monotonic_ms()
     assert len(list(pairs.scan())) == 101
     # All of it was counted: 100 kB and more take a second, however fast they came.
     assert world.full_ms(namespace) >= began_ms + 1_000

@@ -41,7 +41,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SlowKeys:
 
 def host(slow: SlowKeys) -> Any:
     identity = SimpleNamespace(cluster_id="c", node_id="n")
-    return SimpleNamespace(identity=identity, meta=SimpleNamespace(term=1), monotonic_ms=lambda: slow.now_ms)
+    process = SimpleNamespace(identity=identity, monotonic_ms=lambda: slow.now_ms)
+    return SimpleNamespace(process=process, meta=SimpleNamespace(term=1))
 
 
 @pytest.mark.parametrize("kind", ["documents", "pairs"])

@@ -19,7 +19,7 @@ def test_a_repeated_write_is_answered_as_the_first_and_its_header_is_not_remembe
     async def scenario() -> None:
         async with running_node() as node:
             service = KeyValueService(node)
-            request_id = bytes(node.clock.now()) + bytes(8)
+            request_id = bytes(node.process.clock.now()) + bytes(8)
             put = kv_pb2.KvPutRequest(namespace="a", key=b"k", request_id=request_id)
             first = await service.put(put)
             await service.put(kv_pb2.KvPutRequest(namespace="a", key=b"other"))
@@ -27,7 +27,7 @@ def test_a_repeated_write_is_answered_as_the_first_and_its_header_is_not_remembe
             assert await service.put(put) == first
             remembered, reply = node.meta.known_requests.first(request_id, b""), kv_pb2.KvPutResponse.FromString(first)
             assert remembered is not None and not isinstance(remembered, Proposal)
-            assert reply.header.node_id == node.identity.node_id
+            assert reply.header.node_id == node.process.identity.node_id
             assert reply.header.timestamp == timestamp_message(remembered.ts)
             assert remembered.reply == kv_pb2.KvPutResponse(etag=reply.etag).SerializeToString()
 
@@ -37,7 +37,7 @@ def test_a_repeated_write_is_answered_as_the_first_and_its_header_is_not_remembe
 def test_the_reply_of_a_commit_that_was_settled_has_its_header() -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            service, request_id = TransactionsService(node), bytes(node.clock.now()) + bytes(8)
+            service, request_id = TransactionsService(node), bytes(node.process.clock.now()) + bytes(8)
             commit = transactions_pb2.CommitRequest(request_id=request_id)
             put = commit.operations.add().put_pair
             put.namespace, put.key = "a", b"k"

@@ -23,7 +23,7 @@ def test_an_id_that_was_used_for_one_method_is_refused_by_another() -> None:
     async def scenario() -> None:
         async with running_node() as node:
             service = KeyValueService(node)
-            request_id = bytes(node.clock.now()) + bytes(8)
+            request_id = bytes(node.process.clock.now()) + bytes(8)
             range_ = kv_pb2.KvDeleteRangeRequest(namespace="a", request_id=request_id)
             await service.delete_range(range_)
             put = kv_pb2.KvPutRequest(namespace="a", key=b"k", request_id=request_id)

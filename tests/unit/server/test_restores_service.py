@@ -330,7 +330,7 @@ def test_a_watch_from_within_the_history_is_told_of_it_in_its_order() -> None:
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         await world.sleep(1_000)
-        now = n1.clock.now()
+        now = n1.process.clock.now()
         times = [Timestamp(now.epoch, now.wall_ms - ms, 0) for ms in (300, 200, 100, 1)]
         service = RestoresService(n1)
         begin = pb.BeginRestoreRequest(restore_id=NAME, timestamp=timestamp_message(times[3]), parts=2)

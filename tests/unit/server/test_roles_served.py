@@ -531,7 +531,7 @@ def test_denials_and_changes_are_audited_and_no_value_or_token_is(
 
 def test_tokens_are_stored_as_digests_alone(world: World) -> None:
     def stored() -> bytes:
-        with world.served.node.engine.read() as txn:
+        with world.served.node.process.engine.read() as txn:
             return b"".join(key + value() for space in Space for key, value in txn.walk(space, b""))
 
     wait_until(lambda: b"principal" in stored(), "what was committed is applied", ENDED_S)

@@ -60,7 +60,7 @@ def test_an_unknown_outcome_names_each_request() -> None:
         assert {type(each) for each in errors.values()} == {OutcomeUnknown}
         named = {number: each.request_id for number, each in errors.items() if isinstance(each, OutcomeUnknown)}
         assert named == {call.id: request_id(call).hex() for call in calls} | {12: request_id(calls[1]).hex()}
-        assert not driver.pipeline.requests and served.node.writes.use().count == 0
+        assert not driver.pipeline.requests and served.node.process.writes.use().count == 0
 
     serving(scenario)
 
@@ -72,7 +72,7 @@ def test_what_is_in_line_when_leadership_is_lost_did_not_happen() -> None:
         served.send([put(1), put(2)])
         await until(lambda: driver.pipeline.has_uncommitted, "the entry is appended")
         served.send([put(number) for number in range(3, 6)])
-        await until(lambda: served.node.writes.use().count == 5, "another run is open, or in line")
+        await until(lambda: served.node.process.writes.use().count == 5, "another run is open, or in line")
         driver._lose(driver.log.term)
         replies = await served.receive(5)
         reasons = {number: error(reply).reason for number, reply in replies.items()}
@@ -88,7 +88,7 @@ def test_a_full_disk_refuses_each_call_of_a_run_and_what_is_behind_it_is_evaluat
         served.send([put(number) for number in range(1, 5)])
         await until(lambda: served.node.meta.driver.pipeline.has_uncommitted, "the entry is appended")
         served.send([put(number) for number in range(5, 8)])
-        await until(lambda: served.node.writes.use().count == 7, "another run is evaluated")
+        await until(lambda: served.node.process.writes.use().count == 7, "another run is evaluated")
         served.disk.release()
         replies = await served.receive(7)
         assert {number: error(replies[number]).reason for number in range(1, 5)} == dict.fromkeys(
@@ -155,7 +155,7 @@ def test_a_stream_that_breaks_leaves_nothing_behind() -> None:
         await served.hang_up()
         assert served.service.use() == (0, 0)
         served.disk.release()
-        await until(lambda: served.node.writes.use().count == 0, "the write goes on, and leaves its places")
+        await until(lambda: served.node.process.writes.use().count == 0, "the write goes on, and leaves its places")
 
     serving(scenario)
 
@@ -166,7 +166,7 @@ def test_a_stream_that_breaks_leaves_nothing_behind() -> None:
 def with_roles(directory: Path, meters: Meters | None = None) -> Callable[[Host], Authority]:
     def authority(node: Host) -> Authority:
         audit = Audit(directory, "node-1", lambda: NOW_MS)
-        return Authority(node, audit, meters or Meters(node.monotonic_ms))
+        return Authority(node, audit, meters or Meters(node.process.monotonic_ms))
 
     return authority
 
@@ -215,7 +215,7 @@ def test_a_run_is_checked_once_more_where_it_is_appended(tmp_path: Path) -> None
         await until(lambda: served.node.meta.driver.pipeline.has_uncommitted, "the entry is appended")
         calls = by(TOKENS["app"], [put(number) for number in range(1, 4)])
         served.send(calls)
-        await until(lambda: served.node.writes.use().count == 4, "the run is in line")
+        await until(lambda: served.node.process.writes.use().count == 4, "the run is in line")
         served.disk.release()
         replies = await served.receive(3)
         await revoking
@@ -252,13 +252,13 @@ def test_a_quota_counts_each_call_of_a_run_and_its_bytes(tmp_path: Path, sizes: 
 
 def test_a_run_of_deletes_frees_room_as_each_of_them_does(tmp_path: Path, sizes: list[int]) -> None:
     async def scenario(served: Served) -> None:
-        admit = served.node.admit
+        admit = served.node.process.engine.admit
 
         def admitted(size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
             frees_room.append(frees)
             admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
 
-        served.node.admit = admitted  # type: ignore[method-assign]
+        served.node.process.engine.admit = admitted  # type: ignore[method-assign]
         await served.call([put(1), put(2), delete(3), delete(4)])
         assert sizes == [2, 2] and frees_room == [False, True]
 

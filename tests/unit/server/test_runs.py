@@ -35,7 +35,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def damage(served: Served, key: bytes) -> None:
     """Damage the stored pair of that key."""
-    with served.node.engine.write() as txn:
+    with served.node.process.engine.write() as txn:
         page = txn.page(Space.DATA, b"k", b"l", max_items=100)
         damaged = next(each for each in page.keys if key in each)
         txn.put(Space.DATA, damaged, b"Pdamaged" + bytes(8))
@@ -142,14 +142,14 @@ def test_a_run_takes_as_many_places_as_it_has_calls_and_refused_each_call_is_ref
     async def scenario(served: Served) -> None:
         served.disk.hold()
         served.send([put(number) for number in range(1, 7)])
-        await until(lambda: served.node.writes.use().count == 6, "six places are taken")
+        await until(lambda: served.node.process.writes.use().count == 6, "six places are taken")
         assert served.service.use() == (1, 6)
         refused = await served.call([put(number) for number in range(11, 16)])
         assert {type(error(reply)) for reply in refused.values()} == {ResourceExhausted}
-        assert served.node.writes.use().count == 6
+        assert served.node.process.writes.use().count == 6
         served.disk.release()
         assert len(await served.receive(6)) == 6
-        assert (served.node.writes.use().count, served.node.writes.use().bytes) == (0, 0)
+        assert (served.node.process.writes.use().count, served.node.process.writes.use().bytes) == (0, 0)
         assert etag((await served.call([put(11), put(12)]))[11]), "what was refused has not happened, nor is it known"
 
     serving(scenario, limits=replace(LIMITS, writes_max=10))
@@ -198,7 +198,7 @@ def test_values_that_are_too_much_for_one_look_are_all_answered() -> None:
         found = await served.call([get(100 + number, b"%d" % number) for number in range(1, 21)])
         assert [value(found[100 + number]) for number in range(1, 21)] == [bytes([n]) * size for n in range(1, 21)]
         assert served.requests.method(METHOD + "Get").ok == 20
-        assert served.node.reads.use().count == 0
+        assert served.node.process.reads.use().count == 0
 
     serving(scenario)
 
@@ -283,7 +283,7 @@ def test_a_delete_that_meets_damage_is_refused_alone(sizes: list[int]) -> None:
 
 def test_where_a_millisecond_has_too_few_timestamps_left_a_run_is_of_the_next() -> None:
     async def scenario(served: Served) -> None:
-        served.node.clock.observe_log(Timestamp(0, NOW_MS, LOGICAL_MAX - 2))
+        served.node.process.clock.observe_log(Timestamp(0, NOW_MS, LOGICAL_MAX - 2))
         replies = await served.call([put(number) for number in range(1, 5)])
         assert [etag(replies[number]) for number in range(1, 5)] == [
             Timestamp(0, NOW_MS + 1, place) for place in range(4)
@@ -299,10 +299,10 @@ def test_a_retry_waits_for_its_place_of_the_run() -> None:
     async def scenario(served: Served) -> None:
         served.disk.hold()
         served.send([put(number) for number in range(1, 6)])
-        await until(lambda: served.node.writes.use().count == 5, "the run is in line")
+        await until(lambda: served.node.process.writes.use().count == 5, "the run is in line")
         served.send([given(put(number), id=100 + number) for number in (2, 4)])
         await until(lambda: served.service.use() == (1, 7), "the retries wait")
-        assert served.node.writes.use().count == 5
+        assert served.node.process.writes.use().count == 5
         served.disk.release()
         replies = await served.receive(7)
         for number in (2, 4):

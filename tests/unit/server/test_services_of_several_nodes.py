@@ -131,14 +131,14 @@ def test_who_is_asked_for_the_time_moves_no_clock_and_the_leader_alone_answers_f
         n1, n2, _n3 = await world.grow("n1", "n2", "n3")
         await world.sleep(60_000)
         for node in (n1, n2):
-            last = node.clock.last
+            last = node.process.clock.last
             reply = await _cluster(node).clock(cluster_pb2.ClockRequest())
             assert reply.now.wall_ms > last.wall_ms  # type: ignore[attr-defined]
-            assert node.clock.last == last
+            assert node.process.clock.last == last
         assert (await _cluster(n1).clock(cluster_pb2.ClockRequest(at_leader=True))).IsInitialized()
         with pytest.raises(NotLeader, match="only the leader's time will do") as refused:
             await _cluster(n2).clock(cluster_pb2.ClockRequest(at_leader=True))
-        assert refused.value.leader == n1.identity.address
+        assert refused.value.leader == n1.process.identity.address
 
     world.run(scenario)
 
@@ -156,11 +156,11 @@ def test_a_member_that_fell_silent_is_down_and_nobody_knows_what_it_is_behind() 
         assert await told() == {"n1": (False, 0), "n2": (False, 0), "n3": (False, 0)}
         world.places["n3"].crash()
         await n1.meta.write(epoch_after(0))
-        await world.sleep(n1.raft.election_ms_max + 2 * n1.raft.heartbeat_ms)
+        await world.sleep(n1.process.raft.election_ms_max + 2 * n1.process.raft.heartbeat_ms)
         assert await told() == {"n1": (False, 0), "n2": (False, 0), "n3": (True, 0)}
         await world.places["n3"].start()
         await world.settled()
-        await world.sleep(2 * n1.raft.heartbeat_ms)
+        await world.sleep(2 * n1.process.raft.heartbeat_ms)
         assert await told() == {"n1": (False, 0), "n2": (False, 0), "n3": (False, 0)}
 
     world.run(scenario)

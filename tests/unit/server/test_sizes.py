@@ -50,7 +50,7 @@ def stored_bytes(served: Served, start: bytes, end: bytes) -> int:
         await served.node.meta.reads.caught_up()
 
     served.call(caught_up())
-    with served.node.engine.read() as transaction:
+    with served.node.process.engine.read() as transaction:
         page = transaction.page(Space.DATA, start, end, max_items=10**7, max_bytes=10**10)
     return sum(map(len, page.keys)) + sum(map(len, page.values))
 
@@ -131,7 +131,7 @@ def test_the_sampler_knows_the_largest_tables_and_looks_again_where_something_wa
         return sampler.sizes
 
     found = measured()
-    if isinstance(served.node.engine, MemoryEngine):
+    if isinstance(served.node.process.engine, MemoryEngine):
         assert found == StoredSizes(), "every item would be read"
         return
     a, b = client.sizes.tables("shop")

@@ -212,7 +212,7 @@ def test_options_out_of_bounds_are_refused_by_name(options: dict[str, Any], fiel
 
 def test_a_start_in_the_future_is_refused() -> None:
     async def scenario(world: World, node: Host) -> None:
-        ahead = Timestamp(0, node.clock.physical_ms + 3_600_000, 0)
+        ahead = Timestamp(0, node.process.clock.physical_ms + 3_600_000, 0)
         for initial_state in (False, True):
             after = common_pb2.ReadAt(timestamp=timestamp_message(ahead))
             with pytest.raises(TimestampInFuture):
@@ -226,7 +226,7 @@ def test_a_follower_that_may_be_behind_sends_elsewhere_instead() -> None:
 
     async def scenario() -> None:
         _, follower, _ = await world.grow("n1", "n2", "n3")
-        later = Timestamp(1, follower.clock.physical_ms, 0)
+        later = Timestamp(1, follower.process.clock.physical_ms, 0)
         with pytest.raises(Unavailable):
             await anext(watch_kv(follower, after=common_pb2.ReadAt(timestamp=timestamp_message(later))))
         async with aclosing(watch_kv(follower)) as stream:

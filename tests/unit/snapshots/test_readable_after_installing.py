@@ -85,5 +85,5 @@ def _is_gone(node: Host, ts: Timestamp) -> bool:
 
 
 def _versions(node: Host) -> list[bytes]:
-    with node.engine.read() as txn:
+    with node.process.engine.read() as txn:
         return list(txn.keys(Space.DATA, key("k"), key("k") + b"\xff" * 13, max_items=100)[0])

@@ -48,7 +48,7 @@ class Side:
 
     def request_id(self) -> bytes:
         self._ids += 1
-        return bytes(self.node.clock.now()) + self._ids.to_bytes(8)
+        return bytes(self.node.process.clock.now()) + self._ids.to_bytes(8)
 
     async def put(self, key: bytes, value: int) -> None:
         await self._pairs.put(kv_pb2.KvPutRequest(namespace=NAMESPACE, key=key, value=str(value).encode()))
