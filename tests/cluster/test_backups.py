@@ -1,4 +1,4 @@
-"""Backups of a real server: killed at any point they go on, and hold what one that was not killed holds."""
+"""Backups of a real server: after a kill at any point they continue, and hold the same as an undisturbed backup."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_backup_that_is_killed_goes_on_and_holds_the_same(server: ServerProces
             with subprocess.Popen(command) as process:
                 wait_until(partial(has_begun, process, wanted), "it has begun")
                 process.kill()
-            # What a write that was cut off leaves.
+            # The leftover of a write that was cut off.
             (killed / f"{part_name(parts + 20)}.partial").write_bytes(b"cortado")
             client.kv("log").put(b"after", b"%d" % parts)
         again = create_backup(client, BackupRequest(killed, range_bytes=SMALL))

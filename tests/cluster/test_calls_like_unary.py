@@ -1,4 +1,4 @@
-"""A call on the coalescing stream means what the unary call means: the same reply, status, details and effect.
+"""A call on the coalescing stream equals the unary call: the same reply, status, details and effect.
 
 Against a real server, by raw stubs.
 """
@@ -191,7 +191,7 @@ def test_an_overloaded_server_refuses_calls_on_the_stream_as_it_refuses_others(t
             calls.send(*(("KeyValue/Put", put) for put in puts[start : start + 40]))
         replies = calls.receive(400)
         refused = [reply for reply in replies.values() if reply.status]
-        # What was refused says when to come again; everything else was stored.
+        # Refusals carry a delay for the retry; everything else was stored.
         for reply in refused:
             assert b"RESOURCE_EXHAUSTED" in reply.status
         with Client(server.endpoint) as client:

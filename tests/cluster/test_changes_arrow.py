@@ -1,4 +1,4 @@
-"""Changes as Arrow record batches say what a watch says, by column."""
+"""Changes as Arrow record batches equal those of a watch, by column."""
 
 from __future__ import annotations
 

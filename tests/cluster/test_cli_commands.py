@@ -1,4 +1,4 @@
-"""The command line against a real server: what a person sees, and what a script reads."""
+"""The command line against a real server: its output for people, and for scripts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DOCUMENT = {"time_hour": KEY[0], "carrier": "UA", "flight": 1545, "tailnum": "N1
 
 
 class Shell:
-    """Runs ``cortado`` in this process. ``out`` and ``err`` are what the last run wrote."""
+    """Runs ``cortado`` in this process. ``out`` and ``err`` are the output of the last run."""
 
     def __init__(self, endpoint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self._capsys = capsys

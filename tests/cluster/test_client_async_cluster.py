@@ -1,4 +1,4 @@
-"""The asyncio client on three real nodes, one of which is killed: nothing lost, done twice, or claimed."""
+"""The asyncio client on three real nodes, while one is killed: no write is lost, applied twice, or claimed in error."""
 
 from __future__ import annotations
 

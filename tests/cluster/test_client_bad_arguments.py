@@ -1,4 +1,4 @@
-"""What no type checker stopped: arguments of a wrong type, text that is no Unicode, numbers beyond any bound.
+"""Arguments that no type checker stopped: those of a wrong type, text that is no Unicode, numbers beyond any bound.
 
 Each is one error of ours that names the argument, never protobuf's or Python's, and nothing is sent.
 """

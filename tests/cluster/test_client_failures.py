@@ -1,4 +1,4 @@
-"""What the client does while a server hangs, crashes and comes back: nothing lost, done twice, or claimed."""
+"""The client while a server hangs, crashes and comes back: no write is lost, applied twice, or claimed in error."""
 
 from __future__ import annotations
 

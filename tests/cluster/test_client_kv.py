@@ -17,8 +17,8 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(params=[("sync", False), ("sync", True), ("async", True)], ids=["alone", "merged", "async"])
 def client(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """Once with calls of their own, once with calls on the coalescing stream, once over asyncio: what holds for one
-    holds for all."""
+    """Once with calls of their own, once with calls on the coalescing stream, once over asyncio: the same rules hold
+    for all."""
     face, coalesce = request.param
     with open_client(face, server.endpoint, timeout_s=10, coalesce=coalesce) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""The client over TLS: both sides show who they are, and what is wrong with a file or a certificate is said."""
+"""The client over TLS: both sides prove their identity, and a wrong file or certificate is named."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ def test_where_no_certificates_are_asked_for_tokens_alone_let_in_and_nobody_whil
             with Client(server.endpoint, tls=Tls(node.ca), token=root.text, coalesce=coalesce) as client:
                 client.kv("n").put(b"k", b"v")
                 assert len(list(client.kv("n").scan())) == 1
-            # Nobody looks at a certificate, also where one could be shown.
+            # No side checks a certificate, even if the other could show one.
             for tls in (Tls(node.ca), with_own):
                 with Client(server.endpoint, tls=tls, coalesce=coalesce) as client:
                     for call in (lambda kv: kv.get(b"k"), lambda kv: list(kv.scan())):
                         with pytest.raises(Unauthenticated):
                             call(client.kv("n"))
-        # Who serves peers asks for their certificates as ever.
+        # The port for peers still asks for certificates.
         asking = ssl.create_default_context(cafile=str(node.ca))
         asking.check_hostname = False
         host, _, port = peer_address_of(server.endpoint).rpartition(":")

@@ -1,4 +1,4 @@
-"""The console shows what the API says, escapes all of it, loads nothing from elsewhere and changes nothing."""
+"""The console shows the API's answers, escapes them, loads nothing from other hosts and changes nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TEXT: Final = "application/x-www-form-urlencoded"
 
 
 class Markup(HTMLParser):
-    """What is in a page: tags with their attributes, and the text between them."""
+    """The content of a page: tags with their attributes, and the text between them."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ def test_a_page_can_be_read_and_used_without_a_mouse_or_eyes(console: Gateway, p
         assert set(attributes.get("aria-labelledby", "").split()) <= set(names)
     assert all("alt" in each for each in page.all("img"))
     assert all(each.get("scope") for each in page.all("th"))
-    # What scrolls by itself is reached by the keyboard, and has a name.
+    # Each scrolling region is reached by the keyboard, and has a name.
     for each in [*page.all("pre"), *(each for each in page.all("div") if each.get("class") == "wide")]:
         assert each["tabindex"] == "0"
         assert each.get("aria-label") or each.get("aria-labelledby")
@@ -183,7 +183,7 @@ def test_the_files_of_a_page_are_served_and_name_no_other_host(console: Gateway)
 
 
 async def _stored(made: Gateway, folder: Path) -> list[object]:
-    """Data with its versions, and what was done besides: a node itself commits something now and then."""
+    """Data with its versions, and the node's own commits, which happen now and then."""
     rows = [(each.value, each.etag) async for each in made.client.table("console.items").scan()]
     pairs = [(each.key, each.value, each.etag) async for each in made.client.kv("carts").scan()]
     return [rows, pairs, (folder / "audit" / "audit.log").read_text()]
@@ -195,7 +195,7 @@ def test_nothing_is_changed_by_any_page(console: Gateway, console_folder: Path) 
         ("POST", "/ui/acts/{act}"),
         ("POST", "/ui/sign-out"),
     }
-    # What was done before is in the audit log once this is: lines have the order of the acts.
+    # Earlier acts are in the audit log once this one is: lines have the order of the acts.
     console.run(console.client.schemas.set_compatibility("console.docs", "FULL"))
     audit = console_folder / "audit" / "audit.log"
     wait_until(lambda: "Schemas/SetCompatibility" in audit.read_text(), "the audit log is up to date")
@@ -211,7 +211,7 @@ def test_no_other_site_s_page_may_ask(console: Gateway) -> None:
     get(console, "/ui", 200, Origin="http://localhost:7629")
 
 
-# --- what is stored is text -----------------------------------------------------------------------------------------
+# --- stored data is text --------------------------------------------------------------------------------------------
 
 
 def test_stored_markup_is_shown_and_never_obeyed(console: Gateway) -> None:
@@ -291,7 +291,7 @@ def test_a_history_does_not_wait_for_the_next_second(
     assert [each.resolved_interval_ms for each in asked] == [HISTORY_MARKS_MS]
 
 
-# --- what the pages show --------------------------------------------------------------------------------------------
+# --- content of the pages --------------------------------------------------------------------------------------------
 
 
 def test_the_cluster_page_shows_each_member_by_its_own_word(console: Gateway) -> None:

@@ -47,13 +47,13 @@ PAGES = (
     "/ui/changes?table=shop.items",
     "/ui/calls",
 )
-# WCAG 2.2, 2.5.8: what is pressed is 24 pixels high, but for links in a text.
+# WCAG 2.2, 2.5.8: controls are 24 pixels high, except for links in a text.
 SMALL = """
     const kinds = "a[href^='/ui/acts/'], button, select, input:not([type]), .flag, .reload";
     return [...document.querySelectorAll(kinds)]
         .filter((each) => each.offsetParent && each.getBoundingClientRect().height < 24)
         .map((each) => each.outerHTML.slice(0, 80));"""
-# Of states, as of members, whose words stand in two lines.
+# Finds states, such as those of members, whose words stand in two lines.
 BROKEN = """
     return [...document.querySelectorAll("td .state")].filter((each) => {
         const range = document.createRange();
@@ -80,7 +80,7 @@ class Console:
         return str(self.window.script("return document.querySelector(arguments[0])?.textContent ?? ''", selector))
 
     def tab_to(self, wanted: str) -> None:
-        """As somebody does who sees what has the focus."""
+        """Press Tab until the wanted element has the focus, as a user does that sees the focus."""
         for _ in range(40):
             if self.window.script(FOCUSED) == wanted:
                 return
@@ -279,7 +279,7 @@ def test_a_page_that_reloads_itself_shows_what_is_there_now(console: Console) ->
 
 
 def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_may_read(console: Console) -> None:
-    # The last one: from here on nobody may anything without a token.
+    # The last one: from here on all calls need a token.
     admin = console.client.auth.enable("root").token
     assert admin is not None
     with Client(console.client.endpoint, token=admin.text) as root:
@@ -299,7 +299,7 @@ def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_ma
             window = console.window
             window.open(console.url.replace("//", f"//anybody:{issued.text}@") + "/ui/data/shop/items")
             assert "rows as of now" in console.text("caption"), console.text("main")
-            # No token stands in a page or in its address, and the browser sends it with what the page asks for.
+            # No token stands in a page or in its address, and the browser sends it with the page's requests.
             assert issued.text not in window.script("return document.documentElement.outerHTML + location.href")
             window.open(console.url + "/ui/changes?table=shop.items")
             console.await_text("[data-status]", "Live.")

@@ -1,4 +1,4 @@
-"""What pages of the console show beside what is stored: orders, times, what differs, what an act would take away."""
+"""Contents of console pages beside stored data: orders, times, differences, and the effect of an act."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from support.server_process import ServerProcess, wait_until
 
 
 def refusal(name: str) -> str:
-    """What a process of the node is told that is refused for good. One that has to wait is told otherwise."""
+    """Return the refusal of a process that is refused for good. A process that has to wait gets another text."""
     return f"another process speaks for node {name}, with the same data directory"
 
 

@@ -71,13 +71,13 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
         table = client.table("d.rows")
 
         acknowledged = cut_load(server, run=1, after_rows=1_000)
-        # What the server still had of it is done when nothing is in flight any more.
+        # The server has finished the rest of it when nothing is in flight any more.
         wait_until(
             lambda: all(queue.count == 0 for queue in client.status().queues if queue.name != "calls"), "it ended", 60
         )
         there = [found.value for found in table.scan()]
         assert len(there) >= acknowledged
-        # Whole chunks, in their order: what was sent is a beginning of the rows.
+        # Whole chunks, in their order: the sent rows are a prefix of all.
         assert [row["id"] for row in there] == list(range(len(there)))
         assert len(there) % CHUNK_ROWS == 0
         assert client.check_table("d.rows").problems == ()

@@ -82,7 +82,7 @@ def value_of(client: Client, namespace: str) -> bytes | None:
 
 
 def refused_read(address: str, namespace: str) -> CortadoError:
-    """What one node says to a linearizable read, asked by a plain stub: our client would go to the leader."""
+    """Return one node's answer to a linearizable read by a plain stub: our client would go to the leader."""
     with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         stub = kv_pb2_grpc.KeyValueStub(channel)  # type: ignore[no-untyped-call]
         with pytest.raises(grpc.RpcError) as refused:

@@ -1,9 +1,9 @@
 """Bits that turn on the disk of a node alone: every read is right, or DATA_LOSS, and never wrong in silence.
 
-A bit of a stored key is worse than one of a value. Under its own key the item is missing, so a read that trusted what
-it found would miss a row, or show an older version, or one that was deleted; under another key it is something that
-was never written. A node alone has nobody to ask, so the damage stays while everything is read, in every way there
-is, and compared with a twin that knows only what was acknowledged.
+A bit of a stored key is worse than one of a value. Under its own key the item is missing, so a read that trusted its
+search would miss a row, or show an older or deleted version. Under another key it is an item that was never written. A
+single node has no other copy, so the damage stays. Meanwhile everything is read in every possible way, and compared
+with a twin that has only acknowledged writes.
 
 Bits of the ids of remembered requests are flipped in ``test_damaged_requests.py``.
 """
@@ -43,8 +43,8 @@ VERIFY_ALL = ("--limit.walk-ms", "60000")
 RANGES = [(b"", b""), (b"k05", b"k15"), (b"k2", b"k3"), (b"k40", b""), (b"", b"k09")]
 EXIT_DATA_LOSS = 8
 CLOCK_BYTES = 9
-"""At the end of a stored key: the bytes of its timestamp that differ between runs. What is before them is the same in
-each, so that the same bit has the same effect; it includes the epoch, whose bits move a version into the future."""
+"""At the end of a stored key: the bytes of its timestamp that differ between runs. The bytes before them are the same
+in each run, so that a bit has the same effect. They include the epoch: its bits move a version into the future."""
 
 
 class Read(NamedTuple):
@@ -190,7 +190,7 @@ def kind(key: bytes) -> str:
 
 
 def stored_items(data_dir: Path) -> dict[str, list[Item]]:
-    """All versions of all keys, by what they belong to."""
+    """Return all versions of all keys, by their owners."""
     items: dict[str, list[Item]] = {}
     engine = open_made(data_dir)
     with engine.read() as txn:
@@ -201,7 +201,7 @@ def stored_items(data_dir: Path) -> dict[str, list[Item]]:
 
 
 def damage(draw: random.Random, data_file: Path, items: dict[str, list[Item]]) -> Iterator[str]:
-    """Flips a bit of the key, of the value or of each, in one to three items; yields what was flipped."""
+    """Flips a bit of the key, of the value or of each, in one to three items; yields the flipped items."""
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         key, value = draw.choice(items[draw.choice(sorted(items))])
         part = draw.choice(("key", "key", "value", "both"))

@@ -1,4 +1,4 @@
-"""One flipped byte in the data file: every way to read what it damaged says so, and names it; nothing else suffers."""
+"""One flipped byte in the data file: every way to read the damaged item reports it by name; nothing else suffers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bits that turn in the ids of remembered requests: no write happens twice for it, and none is refused for ever.
 
-The ids are flipped in the data file of a stopped server. Where a record does not lie under its id any more, a search
-for it finds nothing, which must not be taken for "never heard of".
+The ids are flipped in the data file of a stopped server. If a record no longer lies under its id, a search finds
+nothing, which must not count as "never seen".
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ pytestmark = [pytest.mark.long, pytest.mark.process]
 
 GROUP = (1).to_bytes(4)
 IN_GROUP, IN_EPOCH, IN_TIME, IN_RANDOM = 3, 8 * 4 + 4, 8 * 10 + 6, 8 * 20 + 1
-"""Bits of a stored id: of what precedes it, of its timestamp, and of its random end, which seldom leaves its place."""
+"""Bits of a stored id: of its prefix, of its timestamp, and of its random end, which seldom changes its place."""
 
 
 def put_once(stub: kv_pb2_grpc.KeyValueStub, request_id: bytes, key: bytes) -> str:
-    """The etag. Raises what the server answered."""
+    """Put a value once, and return the etag. Raises the server's error."""
     try:
         request = kv_pb2.KvPutRequest(namespace="n", key=key, value=b"once", request_id=request_id)
         return str(stub.Put(request, timeout=10).etag)
@@ -153,7 +153,7 @@ def test_no_id_that_damage_took_to_the_future_becomes_the_floor(tmp_path: Path, 
             # moment have no order, so of more than that a new one may be below the floor.
             for number in range(300):
                 client.kv("n").put(b"k%d" % number, b"w")
-            # What was damaged is forgotten with its time.
+            # The damaged results are forgotten when their time is over.
             wait_until(lambda: not client.status().damaged, "nothing is damaged", 30)
         assert server.stop() == 0
         assert len(remembered(server.data_dir)) < 450

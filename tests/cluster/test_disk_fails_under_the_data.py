@@ -1,4 +1,5 @@
-"""The disk fails under the data file, or a log file: the process ends with the disk's code, whoever meets it first."""
+"""The disk fails under the data file, or a log file: the process ends with the disk's exit code, in whichever part it
+is met first."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""``cortado doctor`` on nodes as they are: none, one, three of which one is dead and one has a wrong clock; on a full
-disk and with an expired certificate; and no secret in what it writes."""
+"""``cortado doctor`` on nodes as they are: none, one, or three with a dead one and a wrong clock; on a full disk and
+with an expired certificate. Its output has no secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AHEAD_MS = 1_000
 
 
 class Doctor:
-    """One run of it, in this process. ``checks`` are verdict and what was found, by name."""
+    """One run of it, in this process. ``checks`` are verdict and finding, by name."""
 
     def __init__(self, *options: str) -> None:
         with redirect_stdout(io.StringIO()) as shown, redirect_stderr(io.StringIO()) as said:
@@ -84,7 +84,7 @@ def test_one_node_is_looked_at_while_it_runs_and_nothing_secret_gets_out(tmp_pat
         options = ("--endpoint", server.endpoint, "--log", str(log), "--config", str(config), "--bundle", str(bundle))
         doctor = Doctor(*options)
         assert server.is_running
-    # Of the disk of whoever runs this test nothing is known.
+    # The disk of this machine is unknown to the test.
     path = tmp_path / "data"
     assert set(doctor.failed) <= {f"sync of {path}", f"file system of {path}"}, doctor.checks
     assert (doctor.code == 0) == (not doctor.failed)
@@ -141,7 +141,7 @@ def test_an_expired_certificate_is_found_beside_what_the_server_shows(tmp_path: 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three nodes, of which the clock of ``n3`` is ahead."""
+    """Three nodes; the clock of ``n3`` is ahead."""
     under = {"n3": ("env", f"CORTADO_SERVER_CLOCK_OFFSET_MS={AHEAD_MS}")}
     made = Cluster(tmp_path_factory.mktemp("doctor"), under=under)
     try:

@@ -1,4 +1,4 @@
-"""``cortado table drop`` and what belongs to it: what it asks, says and answers, for people and for scripts."""
+"""``cortado table drop`` and related commands: their questions and answers, for people and for scripts."""
 
 from __future__ import annotations
 

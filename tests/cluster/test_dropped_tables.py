@@ -47,7 +47,7 @@ def drop(client: Client, name: str) -> None:
 
 
 def drop_and_make_anew(client: Client, name: str) -> None:
-    """With a key of another type: who still held the old one would be refused."""
+    """With a key of another type: a caller with the old description would be refused."""
     client.drop_table(name)
     client.create_table(name, ["title"])
 

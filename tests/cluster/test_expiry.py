@@ -1,4 +1,5 @@
-"""What expires, at three nodes: gone at one timestamp on each of them, with its entries; and in an idle cluster."""
+"""Expired rows and pairs on three nodes: absent from one timestamp on at each of them, with their entries, also in an
+idle cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SCHEMA = {
 }
 TABLE = documents_pb2.TableName(database="shop", table="sessions")
 SOON = timedelta(seconds=4)
-"""After what is read and refused before."""
+"""Later than the reads and refusals that come before it."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def client(cluster: Cluster) -> Iterator[Client]:
 
 
 def seen_at(address: str, at: Timestamp, key: str, code: str) -> tuple[bool, bool, bool, bool]:
-    """What one node says itself: of the row, of its entries in both indexes, and of the pair."""
+    """Return one node's own answers: of the row, of its entries in both indexes, and of the pair."""
     wire = Wire(address)
     moment = common_pb2.ReadAt(timestamp=timestamp_message(at))
     row_key = common_pb2.Key(parts=[common_pb2.Value(string=key)])
@@ -77,7 +78,7 @@ def test_each_replica_sees_it_up_to_one_timestamp_and_a_unique_value_is_free_aga
     assert found is not None
     with pytest.raises(UniqueViolation):
         sessions.put({"id": "b", "code": "x", "left": 1})
-    # Nobody writes, and yet time goes on.
+    # Without writes, time goes on.
     wait_until(lambda: sessions.get("a") is None and kv.get(b"a") is None, "the session expires", 30)
     assert time.time() * 1_000 >= found.expires_ms - 1_000
     sessions.put({"id": "b", "code": "x", "left": 1}, mode="insert")

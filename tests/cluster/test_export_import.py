@@ -277,7 +277,7 @@ def test_a_database_is_exported_as_of_one_timestamp_while_it_is_written(
     stop = threading.Event()
 
     def move() -> None:
-        # Of one table to the other, in one commit: the sum never changes.
+        # Move from one table to the other in one commit: the sum never changes.
         held = {name: [100] * accounts for name in ("left", "right")}
         n = 0
         with Client(client.endpoint) as own:

@@ -1,4 +1,4 @@
-"""What a table is set to comes along with an export of it."""
+"""The settings of a table are part of its export."""
 
 from __future__ import annotations
 

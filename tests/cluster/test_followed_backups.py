@@ -1,4 +1,4 @@
-"""A followed backup: whatever ends it, what is on the disk is the state up to the last segment, any time since."""
+"""A followed backup: in whatever way it ends, the disk holds any state up to the last segment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def reaches(directory: Path, ts: Timestamp) -> bool:
 
 @contextmanager
 def following(client: Client, request: FollowRequest) -> Iterator[list[Followed | CortadoError]]:
-    """Beside the block, and stopped at its end; what it ended with is in the list then."""
+    """Run it beside the block, and stop it at the end; the list then has its error."""
     stop, ended = Event(), list[Followed | CortadoError]()
 
     def follow() -> None:
@@ -141,7 +141,7 @@ def test_a_follower_that_is_killed_goes_on_without_gap_or_repetition(tmp_path: P
                 wait_until(wanted.exists, "it follows", 60.0)
                 process.kill()
             if segments:
-                # What was cut off before its manifest.
+                # A segment that was cut off before its manifest.
                 torn = directory / segment_name(max(each.segment for each in chain_of(directory)) + 1)
                 torn.mkdir(exist_ok=True)
                 (torn / "part-00000.cortado.partial").write_bytes(b"cortado")
@@ -210,7 +210,7 @@ def test_a_directory_is_followed_by_one_process_at_a_time(tmp_path: Path) -> Non
 
 
 def test_a_segment_that_somebody_else_wrote_ends_a_follower(tmp_path: Path) -> None:
-    """As in an object store, where nobody can hold a directory."""
+    """As in an object store, which has no locks for directories."""
     directory = tmp_path / "backup"
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         with following(client, FollowRequest(BackupRequest(directory), segment_s=3600)) as first:
@@ -303,7 +303,7 @@ def test_a_server_that_is_down_for_a_while_is_waited_for(tmp_path: Path) -> None
 
 
 def rows_of(client: Client, at: Timestamp | None = None) -> dict[str, list[object]]:
-    """The documents of every table, and the pairs; those of tables through their index where there is one."""
+    """The documents of every table, and the pairs; those of tables through their index if there is one."""
     reading = client if at is None else client.at(at)
     found: dict[str, list[object]] = {}
     for table in client.tables("shop"):
@@ -399,7 +399,7 @@ def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
 
 
 def test_what_a_restore_brought_is_in_no_backup_that_goes_on_from_before(tmp_path: Path) -> None:
-    """It is older than what was followed, and came later."""
+    """Restored versions are older than the followed ones, and came later."""
     brought, followed = tmp_path / "brought", tmp_path / "followed"
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         client.kv("log").put(b"old", b"tea")

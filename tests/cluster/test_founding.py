@@ -59,7 +59,7 @@ def pods(tmp_path: Path) -> Iterator[Pods]:
 
 
 def ended(node: ServerProcess, code: int) -> str:
-    """What a start says that must end by itself."""
+    """Return the log of a start that must end by itself."""
     node.launch()
     wait_until(lambda: not node.is_running, f"the node gives up\n{node.log}", 30)
     assert node.stop() == code, node.log
@@ -71,7 +71,7 @@ def founded(log: str) -> bool:
 
 
 def test_a_cluster_is_founded_once_and_a_lost_first_directory_founds_no_other(pods: Pods) -> None:
-    # Nobody else is there to say that there is no cluster.
+    # No other node is there to report that there is no cluster.
     assert not founded(said := ended(pods.node("n1", "--found-cluster", *QUICK), 69))
     assert "nothing listens there" in said
     pods.node("n2").launch()

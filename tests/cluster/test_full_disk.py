@@ -29,7 +29,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(client: Client, name: str, stored: dict[bytes, bytes], most: int = 1_000_000) -> ResourceExhausted | None:
-    """Put what is acknowledged into ``stored``, until writes are refused."""
+    """Put acknowledged writes into ``stored``, until writes are refused."""
     kv = client.with_timeout(1).kv("full")
     for number in range(most):
         key, value = f"{name}-{number:06}".encode(), b"%06d" % number + VALUE

@@ -1,5 +1,5 @@
-"""A disk that fills up and empties while the leader collects, builds indexes, clears what was dropped and ends leases:
-what was acknowledged is there, once, and all of it goes on when there is room."""
+"""A disk that fills up and empties while the leader collects, builds indexes, clears dropped tables and ends leases.
+Acknowledged writes are there, once, and all duties continue when there is room."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 class Work:
-    """All that goes on; what of the counter is acknowledged, and what nobody knows."""
+    """The duties and writes under way; the acknowledged adds to the counter, and those with an unknown outcome."""
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint

@@ -1,4 +1,4 @@
-"""A gateway byte by byte: what is no HTTP, what two readers may read in two ways, and whoever is slow."""
+"""A gateway byte by byte: bytes that are no HTTP, requests that two readers may read in two ways, and slow callers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def limits(values: dict[str, int]) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def serves_on(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever is sent, the next caller is served, and nothing was written."""
+    """After any bytes the next caller is served, and nothing was written."""
     yield
     for name in {"gateway", "hasty"} & set(request.fixturenames):
         asked: GatewayProcess = request.getfixturevalue(name)
@@ -344,7 +344,7 @@ def test_ten_readers_that_take_nothing_cost_some_memory_and_are_in_nobodys_way(
                 assert running.send(GET + END).body == b"value"
             for each in still:
                 each.close()
-        # Each holds two rows and a line, and what is read for the next one: no reply, no earlier page.
+        # Each holds two rows and a line, and the data read for the next one: no reply, no earlier page.
         assert peak.bytes < 10 * 9 * MIB
 
 

@@ -1,4 +1,4 @@
-"""A gateway over HTTPS: who is served, with which certificate, and whoever says nothing keeps nobody out."""
+"""A gateway over HTTPS: the callers that are served, the certificate, and silent callers, which keep no other out."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_it_serves_only_where_roles_are_on_and_only_who_shows_a_token(
         assert root is not None
     with world.http(root.text) as http:
         assert http.get(PAIR).content == b"1"
-        # By whatever name it is reached: the certificate says who it is.
+        # By whatever name it is reached: the certificate proves its identity.
         assert http.get(PAIR, headers={"Host": "gw.example.com"}).content == b"1"
         assert http.get(PAIR, headers={"Authorization": "bearer " + root.text}).content == b"1"
         assert http.get(PAIR, headers={"Authorization": "Bearer-with-roles " + root.text}).status_code == 401

@@ -1,7 +1,7 @@
 """A gateway before three nodes that are killed, paused and cut off: what its callers were told over HTTP stays true.
 
-Callers write under an ``Idempotency-Key`` each, again and again until they are told; read what they wrote; list all of
-a table as lines; and follow the changes, with ``Last-Event-ID`` after each end of a connection.
+Callers write under an ``Idempotency-Key`` each, again and again until they know the outcome. They read their writes,
+list a table as lines, and follow the changes, with ``Last-Event-ID`` after each end of a connection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ITEM: Final[dict[str, Any]] = {
 
 
 class Load:
-    """Callers of a gateway, until the block ends. ``wrong`` is what must be empty then."""
+    """Callers of a gateway, until the block ends. ``wrong`` must be empty then."""
 
     def __init__(self, url: str, database: str) -> None:
         self._url = url
@@ -94,7 +94,7 @@ class Load:
             self._read(http, by, done, name)
 
     def _ask_until_told(self, http: httpx.Client, operations: Any, key: str, *, hurried: bool) -> httpx.Response:
-        """The first answer that says what became of it. Who is hurried does not wait for the first one."""
+        """Return the first answer that tells the outcome. A hurried caller does not wait for the first answer."""
         while True:
             waits_s = 0.001 if hurried else 60.0
             hurried = False
@@ -113,7 +113,7 @@ class Load:
                 return answer
 
     def _read(self, http: httpx.Client, by: int, done: int, name: str) -> None:
-        """What was acknowledged is read, as long as anything is."""
+        """Acknowledged writes are read, as long as reads succeed."""
         counted = http.get(f"/v1/kv/{self._database}/count{by}")
         self._count("read", counted)
         if counted.status_code == 200 and int.from_bytes(counted.content, "big") != done:
@@ -142,7 +142,7 @@ class Load:
 
     def _watch(self, http: httpx.Client) -> None:
         last = ""
-        # What is written when all others have stopped is seen, too.
+        # Writes after all other callers have stopped are seen, too.
         while not self._stop.is_set() or not self._has_seen_all():
             headers = {"Last-Event-ID": last} if last else {}
             after = "" if last else "?after=beginning"

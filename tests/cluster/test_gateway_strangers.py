@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 
 CALLS_MAX = 8
 ANSWERS = 60
-"""Of 100 KiB each: more than a connection's buffers hold."""
+"""Values of 100 KiB each: more than a connection's buffers hold."""
 END = b"\r\n"
 
 

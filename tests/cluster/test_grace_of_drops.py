@@ -1,4 +1,4 @@
-"""What becomes of a dropped table once its grace is over: cleared by the collector, on real servers, through kills."""
+"""A dropped table once its grace is over: cleared by the collector, on real servers, through kills."""
 
 from __future__ import annotations
 

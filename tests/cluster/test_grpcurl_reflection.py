@@ -1,7 +1,7 @@
 """The session of docs/grpcurl.md as grpcurl itself does it: gRPC, reflection and JSON, and no code of ours.
 
-Messages are built from what the server's reflection says of itself, and the requests are those of the page, read from
-it: whoever has a gRPC library in any language can do the same.
+Messages are built from the server's reflection, and the requests are read from the page. A gRPC library of any language
+can do the same.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_the_checker_finds_what_no_order_explains(history: list[Call]) -> None:
 
 
 class Caller(threading.Thread):
-    """Gets, puts and compares-and-sets keys at random until told to stop, and writes down what it saw."""
+    """Gets, puts and compares-and-sets keys at random until told to stop, and records the results."""
 
     def __init__(self, client: Client, number: int, keys: list[bytes], stop: threading.Event) -> None:
         super().__init__()
@@ -109,7 +109,8 @@ class Caller(threading.Thread):
             self.unknown += 1
             self._note(key, Call("put" if kind == "put" else "cas", start, inf, value, expected))
         except CortadoError as refused:
-            # A write did not happen, or it is unknown. What is late is a read: that before a compare-and-set, too.
+            # A write did not happen, or its outcome is unknown. A late call is a read, such as the one before a
+            # compare-and-set.
             is_write = kind == "put" or expected is not None
             assert isinstance(refused, TryAgain if is_write else TryAgain | DeadlineExceeded), refused
 
@@ -192,7 +193,7 @@ class Incrementer(threading.Thread):
             self.problem = problem
 
     def _one(self, token: str) -> None:
-        # Who can't read tries with what was read last, so that a hanging server is sent writes too.
+        # A caller that can't read tries with the value that it read last, so that a hanging server gets writes, too.
         with suppress(CortadoError):
             self._found = self._table.get(1)
         found = self._found

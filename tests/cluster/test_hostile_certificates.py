@@ -1,5 +1,5 @@
-"""Who holds a node's certificate, and is no member, can do nothing to a cluster of real nodes: neither with that of a
-removed node and its own data directory, nor with that of one that was never announced."""
+"""A holder of a node's certificate that is no member can do nothing to a cluster of real nodes. This holds for a
+removed node with its own data directory, and for a node that was never announced."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Attacker:
         return make_hello(self._identity, "127.0.0.1:1", AHEAD, to)
 
     def speak(self, target: ServerProcess, node_id: str, messages: list[pb.RaftMessage]) -> str:
-        """Opens a stream and sends; returns what it was ended with, or what it was answered."""
+        """Open a stream and send; return the error that ended it, or the answer."""
         bodies = [GroupMessage(group_id=GROUP_ID, body=each.SerializeToString()) for each in messages]
         batch = PeerBatch(messages=bodies).SerializeToString()
         hello = self.hello(node_id).SerializeToString()
@@ -75,7 +75,7 @@ def forged(term: int) -> list[pb.RaftMessage]:
 
 
 def stored(node: ServerProcess) -> tuple[int, tuple[int, int], Identity]:
-    """Term and last entry of a stopped node's log, and who it is."""
+    """Return the term and last entry of a stopped node's log, and its identity."""
     with closing(LmdbEngine.open_stopped(node.data_dir)) as engine:
         log = stored_log(read_log_groups(node.data_dir), GROUP_ID, owner=engine.identity.storage_id)
         return log.hard_state.term, log.last, engine.identity
@@ -109,7 +109,7 @@ def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothi
             for node_id, node in nodes.items():
                 said = attacker.speak(node, node_id, forged(term))
                 assert refusal in said
-                # Of an id that is used up nobody is asked.
+                # No member is asked about an id that is used up.
                 assert ("vouches for it" in said) == (attacker._identity is never)
                 hello = attacker.hello(node_id)
                 fetch = FetchSnapshotRequest(hello=hello, group_id=GROUP_ID, snapshot_id="since-1")

@@ -1,4 +1,5 @@
-"""What one connection may cost a node before any call of it is known: bounds of HTTP/2, over plain TCP and over TLS."""
+"""The cost of one connection to a node before any of its calls is known: bounds of HTTP/2, over plain TCP and over
+TLS."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ def test_metadata_that_is_no_text_fills_no_log(node: Node) -> None:
 def test_a_path_that_is_no_text_ends_the_port_for_no_other(node: Node) -> None:
     pid, hostile = node.server.pid, []
     for _ in range(3):
-        # It stays open, so that what it has ended waits for it.
+        # It stays open, so that the end that it caused waits for it.
         hostile.append(node.connection())
         hostile[-1].send(frame(HEADERS, END_HEADERS | END_STREAM, 1, request(b"/\xff")))
         if not node.is_native:

@@ -1,5 +1,5 @@
-"""Large transactions of somebody who means no good, or does not know better: one precise error each, nothing half done,
-and the server well afterwards."""
+"""Large transactions of hostile or mistaken callers: one precise error each, nothing half done, and the server well
+afterwards."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def wire(server: ServerProcess) -> Wire:
 
 @pytest.fixture
 def large(wire: Wire) -> Iterator[Large]:
-    """Afterwards none is open, nothing is unresolved, and indexes are what the rows say."""
+    """Afterwards no transaction is open or unresolved, and indexes agree with the rows."""
     large = Large(wire)
     yield large
     for each in large.listed():
@@ -129,7 +129,7 @@ def test_tasks_and_attempts_are_bounded_and_each_is_there_once(large: Large) -> 
         error = refused(lambda task=task, attempt=attempt: large.stage(name, {1: "one"}, task=task, attempt=attempt))
         assert isinstance(error, errors.InvalidArgument)
     assert large.stage(name, {1: "one"}, task=TASK_MAX, attempt=TRY_MAX) == 1
-    # Of all other tasks nothing was staged.
+    # No other task has staged rows.
     tasks = list(range(TASK_MAX - ATTEMPTS_MAX + 1, TASK_MAX + 1))
     done = large.commit(name, tasks, [TRY_MAX] * len(tasks))
     assert done.state == pb.LargeTransaction.COMMITTED

@@ -1,6 +1,6 @@
 """Every method of a real server, over random and hostile bytes: a precise refusal or an answer, and all well after it.
 
-Where a message asks for millions of objects, the refusal comes before one of them is made.
+If a message asks for millions of objects, the refusal comes before one of them is made.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ METHODS: dict[str, MethodDescriptor] = {
     for method in service.methods
 }
 OPTIONS = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
-# What a caller may be told of bytes that somebody made up. INTERNAL and UNKNOWN would be a defect.
+# The allowed answers to invented bytes. INTERNAL and UNKNOWN would be a defect.
 PRECISE = {
     grpc.StatusCode.OK,
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -52,7 +52,7 @@ PRECISE = {
     grpc.StatusCode.UNIMPLEMENTED,
     grpc.StatusCode.ABORTED,
 }
-# What arrived with another checksum than it was sent with is none of these, and is told as what it is.
+# Bytes that arrived with another checksum than they were sent with get an error of their own.
 DAMAGED = {"cortado.v1.Restores.Put": grpc.StatusCode.DATA_LOSS}
 # A stream that goes on, as that of a watch, is ended by its caller.
 GOES_ON = {grpc.StatusCode.DEADLINE_EXCEEDED}

@@ -1,4 +1,4 @@
-"""Whatever is sent to a gateway has a precise answer, and what it stores is what it acknowledged.
+"""Every request to a gateway has a precise answer, and the gateway stores exactly the writes that it acknowledged.
 
 Calls to everything that the OpenAPI document lists, with odd parts; requests with damaged bytes; and between them calls
 whose answers a dictionary knows. ``make fuzz-http`` goes on for ten minutes, with a new seed that it tells.
@@ -110,7 +110,7 @@ def test_every_call_has_a_precise_answer_and_what_was_acknowledged_is_there(
 
 
 def check_bytes(answer: Answer) -> None:
-    """Of what may be no request: an answer, or none."""
+    """Bytes that may be no request: an answer, or none."""
     if answer.status >= 500:
         assert answer.status in (501, 503, 504, 505), answer
     if answer.status >= 400 and answer.body and answer.media_type != "text/html":

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.long, pytest.mark.process]
 
 FILES = 256
 IDLE = 300
-# What a server waits for a handshake, and some more.
+# A server's time limit of a handshake, and some more.
 CLOSED_S = 30.0
 
 

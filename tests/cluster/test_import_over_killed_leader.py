@@ -1,4 +1,4 @@
-"""The leader is killed in the middle of an import: every row is there once, and whoever imports need not know."""
+"""The leader is killed in the middle of an import: every row is there once, and the importing caller need not know."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Kafka's own clients of a schema registry, unchanged, against a gateway process before a server process.
 
-The Python client is Confluent's. What Kafka Connect's Avro converter sends is written out by hand, as its REST client
-sends it: the paths, the order of the parameters, the headers.
+The Python client is Confluent's. The requests of Kafka Connect's Avro converter are written out by hand, in the form of
+its REST client: the paths, the order of the parameters, the headers.
 """
 
 from __future__ import annotations

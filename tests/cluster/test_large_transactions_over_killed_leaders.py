@@ -1,8 +1,8 @@
 """Large transactions whose leaders are killed, and whose stagers: all of it at one timestamp at every node, or nothing.
 
-Three processes stage a part each, one of them dies and is run again with other rows, leaders are killed at random
-points of staging, commit and resolution, and once all nodes behind the commit. Whoever scans meanwhile sees all of it
-or nothing.
+Three processes stage a part each; one of them dies and is run again with other rows. Leaders are killed at random
+points of staging, commit and resolution, and once all nodes after the commit. A concurrent scan sees all of it or
+nothing.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def before() -> dict[int, int]:
 
 @contextmanager
 def looked_at(cluster: Cluster, table: Table, *allowed: dict[int, int]) -> Iterator[None]:
-    """Beside it somebody scans the newest rows again and again, and sees one of these states, in their order."""
+    """A concurrent reader scans the newest rows again and again, and sees these states, in their order."""
     over = threading.Event()
     wrong: list[str] = []
     looks = [0]

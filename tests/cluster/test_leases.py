@@ -1,4 +1,4 @@
-"""Leases of real nodes: what the wire may bring, and a holder whose leader is killed."""
+"""Leases of real nodes: requests as they may come over the wire, and a holder whose leader is killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def held(client: Client) -> dict[str, str]:
     return {each.lease_id: each.label for each in client.collection.leases()}
 
 
-# --- what the wire may bring ---------------------------------------------------------------------------------------
+# --- requests on the wire -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
             leader = cluster.leader()
             cluster.kill(leader)
             cluster.leader(besides=[leader])
-            # By then the one that is kept would have ended too, if nobody had heard of it.
+            # By then the renewed lease would have ended, too, without the renewals.
             wait_until(lambda: dead.lease_id.hex() not in held(client), "the lease that nobody keeps has ended", 30)
             assert held(client)[lease.lease_id] == "kept"
             past = client.at(lease.timestamp).kv("leases").get(b"k")
@@ -149,7 +149,7 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
         assert lease.lease_id not in held(client)
 
 
-# --- what is collected beside them ---------------------------------------------------------------------------------
+# --- collection beside leases -------------------------------------------------------------------------------------
 
 
 def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected(tmp_path: Path) -> None:

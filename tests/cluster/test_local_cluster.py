@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 class LocalCluster:
-    """What ``cortado cluster`` says and does in a directory."""
+    """``cortado cluster`` in a directory: its answers and effects."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -60,7 +60,7 @@ class LocalCluster:
         return found
 
     def pids(self) -> list[int]:
-        """Of everything that runs: the supervisor, if it says so, and the nodes."""
+        """Return the processes that run: the supervisor, if it is shown, and the nodes."""
         status = self.status()
         found = [status["supervisor_pid"], *(each["pid"] for each in status["nodes"])]
         return [each for each in found if each is not None]
@@ -68,7 +68,7 @@ class LocalCluster:
 
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[LocalCluster]:
-    """Nothing is left of it, whatever a test does."""
+    """Yield a cluster in a directory; its processes end in any case."""
     made = LocalCluster(tmp_path / "cluster")
     try:
         yield made
@@ -96,14 +96,14 @@ def test_it_is_begun_hurt_mended_and_gone_on_with(local: LocalCluster) -> None:
     with Client(status["endpoints"], timeout_s=30) as client:
         client.kv("n").put(b"before", b"v")
 
-        # What dies is started again.
+        # A node that dies is started again.
         local.run("kill", "n2")
         killed = status["nodes"][1]["pid"]
         wait_until(lambda: local.nodes()["n2"]["pid"] not in (None, killed), "n2 runs again", 60.0)
         again = local.wait_for("n2", "serving")
         assert (again["starts"], again["last_exit"]) == (2, -signal.SIGKILL)
 
-        # What is paused is not, and goes on.
+        # A paused node is not started again, and continues.
         local.run("pause", "n3")
         assert local.wait_for("n3", "paused")["starts"] == 1
         client.kv("n").put(b"paused", b"v")
@@ -127,7 +127,7 @@ def test_it_is_begun_hurt_mended_and_gone_on_with(local: LocalCluster) -> None:
     assert local.run("down") == "it was not up\n"
     assert {each["state"] for each in local.nodes().values()} == {"down"}
 
-    # The same cluster, at the same addresses, with what was written.
+    # The same cluster, at the same addresses, with the written data.
     assert "new cluster" not in local.up()
     assert local.status()["endpoints"] == status["endpoints"]
     with Client(status["endpoints"], timeout_s=30) as client:

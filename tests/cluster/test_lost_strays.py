@@ -1,4 +1,4 @@
-"""A bit of a key turns on every replica: nobody has the version whole, and some of its keys stand out of their order.
+"""A bit of a key turns on every replica: no member has the version whole, and some of its keys are out of order.
 
 Searches do not find such a key, and miss others beside it. An operator accepts its loss all the same, by the name under
 which the leader shows it; then every read is answered again.
@@ -37,7 +37,7 @@ def turn_key(data_dir: Path, bit: int) -> None:
 
 
 def damage_of(endpoint: str) -> list[cluster_pb2.DamagedItem]:
-    """What the node at ``endpoint`` knows of; it is asked alone."""
+    """Return the damage that the node at ``endpoint`` knows; no other node is asked."""
     with grpc.insecure_channel(endpoint, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         return list(cluster_pb2_grpc.ClusterStub(channel).Status(cluster_pb2.StatusRequest(), timeout=10).damage)
 

@@ -1,4 +1,4 @@
-"""A leader that freezes while it changes members: whoever asked for the change is never told that it was refused."""
+"""A leader that freezes while it changes members: the caller that requested the change never gets a refusal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_removal_that_a_frozen_leader_made_is_told_as_made_or_unknown(tmp_path
 
 
 def test_a_change_that_is_made_when_the_leader_goes_on_was_told_as_unknown(tmp_path: Path) -> None:
-    """Of two voters one is frozen: nobody else leads, and the request is read when it goes on."""
+    """One of two voters is frozen: no other node leads, and the request is read when it continues."""
     cluster = Cluster(tmp_path, count=2)
     try:
         cluster.form()

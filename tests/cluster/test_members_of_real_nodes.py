@@ -49,7 +49,7 @@ class Writer(threading.Thread):
 
 
 class Writers:
-    """Some at once; ``written`` is what must be there at the end."""
+    """Some at once; ``written`` has the pairs that must be there at the end."""
 
     def __init__(self, client: Client, count: int) -> None:
         self._stop_event = threading.Event()
@@ -164,7 +164,7 @@ def test_the_leader_is_removed_and_a_new_node_takes_its_place(tmp_path: Path) ->
             writer.wait_for_progress()
             cluster.add("n4")
             assert members(cluster) == {name: True for name in cluster.nodes if name != removed}
-            # Two others and the new one are what it takes now.
+            # A majority is now two others and the new one.
             cluster.kill(removed, next(name for name in ("n1", "n2", "n3") if name != removed))
         assert "n4" in members(cluster)
     finally:

@@ -25,7 +25,7 @@ def change(endpoints: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_second_change_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
-    # Patient elections: the leader is not to step down while nobody answers it.
+    # Patient elections: the leader is not to step down while no member answers it.
     cluster = Cluster(tmp_path, "--election-ms", "30000")
     try:
         cluster.form()
@@ -36,7 +36,7 @@ def test_a_second_change_waits_for_the_first_and_says_so(tmp_path: Path) -> None
         first = change(cluster.addresses[leader], "add", "n8", "127.0.0.1:8", "--timeout", "3")
         assert first.returncode == 7, first.stderr
         assert "look at the members" in first.stderr
-        # Asked once: whoever repeats it until a deadline may be cut off within the last attempt.
+        # Called once: a caller that repeats it until a deadline may be cut off within the last attempt.
         second = cluster_pb2.AddMemberRequest(node_id="n9", peer_address="127.0.0.1:9")
         refusal = refused(lambda: Wire(cluster.addresses[leader]).cluster.AddMember(second, timeout=60))
         assert isinstance(refusal, Unavailable)
@@ -44,7 +44,7 @@ def test_a_second_change_waits_for_the_first_and_says_so(tmp_path: Path) -> None
         for name in others:
             cluster.resume(name)
         with Client(cluster.endpoints, timeout_s=30) as client:
-            # What was begun is made, and then the next one can be.
+            # The change that was begun is completed, and then the next one can be.
             wait_until(lambda: client.membership.members().member("n8") is not None, "the first change is made", 60.0)
             client.membership.add("n9", "127.0.0.1:9")
             found = {each.node_id for each in client.membership.members(at_leader=True).members}

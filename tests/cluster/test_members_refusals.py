@@ -1,4 +1,4 @@
-"""What is wrong about a member is refused at the command that caused it, with the reason, and nothing has changed."""
+"""A wrong change of members is refused by the command itself, with the reason, and nothing has changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def refused(*arguments: str, code: int = 2) -> str:
-    """What a command wrote to standard error that must end with ``code``; one line."""
+    """Return the one line on standard error of a command that must end with ``code``."""
     command = [sys.executable, "-m", "cortado.store.cli", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert ended.returncode == code, f"{arguments}: {ended.returncode}\n{ended.stdout}{ended.stderr}"
@@ -158,7 +158,7 @@ def _free() -> list[str]:
 
 
 def _refused_start(folder: Path, node_id: str, endpoint: str, *options: str, code: int = 78) -> str:
-    """What a server said that was to join, and must end by itself."""
+    """Return the log of a server that was to join, and must end by itself."""
     given = ["--data-dir", str(folder / "data"), "--node-id", node_id, "--join", endpoint, *options]
     return refused("server", *given, *_free(), code=code)
 
@@ -176,7 +176,7 @@ def test_a_removal_that_would_leave_no_majority_is_refused(tmp_path: Path) -> No
         wait_until(lambda: _silent_ms(cluster, gone) > 1_500, "its silence is noticed")
         said = refused("member", "remove", alive, "--yes", "--endpoint", cluster.endpoints, "--timeout", "3", code=6)
         assert f"without {alive}, 1 of the 2 voters left can be reached, and 2 are needed" in said
-        # With nobody to decide, a change may have been begun, or nobody leads: both are said, and nothing hangs.
+        # Without a majority a change may have been begun, or no node leads: the error names both, and nothing hangs.
         cluster.kill(alive)
         command = ["member", "add", "n9", "127.0.0.1:9", "--endpoint", cluster.endpoints, "--timeout", "3"]
         ended = subprocess.run([sys.executable, "-m", "cortado.store.cli", *command], capture_output=True, timeout=60)

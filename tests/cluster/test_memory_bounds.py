@@ -1,6 +1,6 @@
-"""What is in flight has one budget: a real server's memory stays within it, whatever is sent.
+"""Data in flight has one budget: a real server's memory stays within it under any load.
 
-Bounds are generous: Python and gRPC keep some of what they once had.
+Bounds are generous: Python and gRPC keep some memory that they once had.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def test_a_long_bulk_stream_keeps_no_chunk_that_was_answered(tmp_path: Path) -> 
         with peak_of(server.pid) as peak:
             written = sum(reply.written for reply in wire.documents.Bulk(chunks(schema_id, 0, 1_400, 1_000)))
         assert written == 1_400_000
-        # Less than half of the 1,335 MiB of all chunks. It comes to some 440 MiB, however many there are: what is
-        # committed and not applied yet, more of it on a slow disk, and the end of the log (raft.retain-bytes).
+        # Less than half of the 1,335 MiB of all chunks. It comes to some 440 MiB, for any number of chunks. It holds
+        # committed entries that are not applied yet, more of them on a slow disk, and the end of the log
+        # (raft.retain-bytes).
         assert peak.mib < 650
 
 
@@ -110,7 +111,7 @@ def test_ten_rounds_of_bulk_loads_end_level(tmp_path: Path) -> None:
 
         before = anonymous_bytes(server.pid)
         rounds = [round_() for _ in range(10)]
-        # What is free goes back a moment later. The end of the log stays (raft.retain-bytes), and the last changes do.
+        # Free memory goes back a moment later. The end of the log stays (raft.retain-bytes), and the last changes do.
         level = before + 260 * MIB
         wait_until(lambda: anonymous_bytes(server.pid) < level, f"little is kept of {[each // MIB for each in rounds]}")
         assert max(rounds[5:]) < max(rounds[:5]) + 128 * MIB
@@ -142,15 +143,15 @@ def test_loads_of_large_rows_over_the_same_keys_stay_within_the_budget_while_old
                 gone = number * 64 * 3 * rows
                 wait_until(lambda gone=gone: client.collection.status().removed >= gone, "old versions go", 120)
         assert written == [3 * rows] * 64 * rounds
-        # The budget, of each stream the message that comes in, the end of the log (raft.retain-bytes), and what one
-        # transaction packs of what stays.
+        # The budget, the incoming message of each stream, the end of the log (raft.retain-bytes), and the items that
+        # one transaction packs.
         assert peak.mib < 256 + 64 * 4 + 64 + 36
 
 
 @pytest.mark.parametrize("front", FRONTS)
 def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(front: str, tmp_path: Path) -> None:
     with running_server(tmp_path / "data", "--front", front, *SMALL_BUDGET) as server:
-        # To decide who may write keeps nothing of what is in flight.
+        # Checking the rights of writers keeps no data in flight.
         with Client(server.endpoint) as client:
             token = client.auth.enable("root").token
         assert token is not None

@@ -55,8 +55,8 @@ OPTIONS = (
 VALUE = b"v" * 50_000
 CALLERS = 24
 
-# What a node says once and for all, or what can be neither brought about nor caught here: of the last, test_collecting
-# holds that it follows what it counts.
+# Metrics that never change on a node, or that can be neither brought about nor caught here. test_collecting checks that
+# the latter follow their counts.
 CONSTANT = {
     *(
         "build_info",
@@ -95,7 +95,7 @@ FLEETING = {
 
 @dataclass
 class Story:
-    """What was seen, in its order."""
+    """The observations, in their order."""
 
     scrapes: dict[str, list[Scraped]] = field(default_factory=dict)
     top: list[dict[str, Any]] = field(default_factory=list)
@@ -155,7 +155,7 @@ def _serve(told: Story, cluster: Cluster) -> None:
 
 
 def _use_up(told: Story, cluster: Cluster) -> None:
-    """A quota of a namespace, of which more and more is stored."""
+    """A quota of a namespace that grows."""
 
     def number(name: str, **labels: str) -> float:
         leader = cluster.leader()
@@ -197,7 +197,7 @@ def _build(told: Story, cluster: Cluster) -> None:
 
 
 def _stage(told: Story, cluster: Cluster) -> None:
-    """A row for a large transaction that nobody keeps alive."""
+    """A row for a large transaction whose lease is not renewed."""
 
     def number(name: str) -> float:
         leader = cluster.leader()
@@ -225,7 +225,7 @@ def _stage(told: Story, cluster: Cluster) -> None:
 
 
 def _lease(told: Story, cluster: Cluster) -> None:
-    """One that its holder lets go of, and one of which nobody is heard any more."""
+    """One that its holder releases, and one that is not renewed any more."""
 
     def number(name: str) -> float:
         leader = cluster.leader()
@@ -273,7 +273,7 @@ def _fall_behind(told: Story, cluster: Cluster) -> None:
 
 
 def _stall(told: Story, cluster: Cluster) -> None:
-    """Nobody answers the leader, while more is written and read than it may keep in flight."""
+    """No member answers the leader, while more is written and read than it may keep in flight."""
     leader = cluster.leader()
     others = [name for name in cluster.nodes if name != leader]
     stop = threading.Event()
@@ -367,7 +367,8 @@ def _run_out_of_room(told: Story, folder: Path) -> None:
                 return readiness(server)[0] == 503
 
             numbers = count()
-            # What waits to be applied is counted as if it took room of its own: the first refusal is not the last word.
+            # Entries that wait to be applied count as if they took room of their own, so the first refusal is not
+            # final.
             wait_until(is_full, "there is no room", 30)
         status, said = readiness(server)
         told.ready.append(("full", status, {each["reason"] for each in said["reasons"]}, 0))
@@ -376,11 +377,11 @@ def _run_out_of_room(told: Story, folder: Path) -> None:
             told.by_rpc = asked.read()
 
 
-# --- what is looked at -----------------------------------------------------------------------------------------
+# --- observed metrics -----------------------------------------------------------------------------------------
 
 
 def series(scrapes: Sequence[Scraped], name: str) -> dict[tuple[tuple[str, str], ...], list[float]]:
-    """What a metric's samples were, by their labels; of a histogram, its count."""
+    """Return a metric's samples by their labels; for a histogram, its count."""
     definition = DEFINITIONS[name]
     wanted = definition.full_name + ("_count" if definition.kind is Kind.HISTOGRAM else "")
     found: dict[tuple[tuple[str, str], ...], list[float]] = {}
@@ -412,7 +413,7 @@ def test_nothing_is_in_a_scrape_that_is_not_documented(story: Story) -> None:
 @pytest.mark.parametrize("name", sorted(DEFINITIONS.keys() - CONSTANT - FLEETING))
 def test_a_metric_changes_when_what_it_counts_happens(story: Story, name: str) -> None:
     histories = [values for scrapes in story.scrapes.values() for values in series(scrapes, name).values()]
-    # What is shown from its first event on may have one value there, and has none before.
+    # A metric that appears with its first event may have one value there, and has no value before.
     has_begun = name in SHOWN_FROM_THE_FIRST and any(map(any, histories))
     assert has_begun or any(len(set(values)) > 1 for values in histories)
 

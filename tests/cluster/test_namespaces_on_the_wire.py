@@ -1,4 +1,4 @@
-"""The raw calls that list, drop and undrop namespaces: what they are refused with, a call that comes twice, pages."""
+"""The raw calls that list, drop and undrop namespaces: their refusals, repeated calls, pages."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ NAMESPACES = 4
 
 
 class Adders:
-    """Each adds to a counter of its own, and counts what was acknowledged, and what nobody knows."""
+    """Each adds to a counter of its own, and counts acknowledged adds, and adds with an unknown outcome."""
 
     def __init__(self, endpoints: str) -> None:
         self.acknowledged, self.unknown = [0] * ADDERS, [0] * ADDERS

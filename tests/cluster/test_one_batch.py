@@ -69,7 +69,7 @@ def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_v
     for number in range(1, CALLERS + 1):
         put(wire, number, f"own {number}").result()
     before = applied_index(wire)
-    # What a stopped server finds when it goes on has arrived at once.
+    # All calls to a paused server have arrived at once when it continues.
     server.pause()
     updates = [update(wire, 0, {f"f{caller}": caller, "last": caller}) for caller in range(CALLERS)]
     races = [update(wire, number, {"name": "wanted"}) for number in range(1, CALLERS + 1)]
@@ -81,7 +81,7 @@ def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_v
         ended = [each.exception() for each in race]
         assert ended.count(None) == 1, "one winner"
         assert {type(from_rpc_error(error)) for error in ended if error is not None} == {UniqueViolation}
-    # All updates and two winners wrote; who was refused did not.
+    # All updates and two winners wrote; refused callers did not.
     assert applied_index(wire) - before < CALLERS + 2, "some callers shared a batch"
 
     found = wire.documents.Get(documents_pb2.GetDocumentRequest(table=TABLE, key=int_key(0), format=JSON)).found

@@ -1,5 +1,5 @@
-"""What an operator does wrong, or has bad luck with, on a real cluster: each command ends in time, names what is wrong,
-and leaves the cluster as it was."""
+"""Mistakes and bad luck of an operator on a real cluster: each command ends in time, names the problem, and leaves the
+cluster unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.server_process import ServerProcess, running_server, wait_until
 pytestmark = [pytest.mark.long, pytest.mark.process]
 
 TIMEOUT_S = 2.0
-# What a busy machine may take to start a command and to end it, beside its timeout.
+# The time that a busy machine may take to start and end a command, beside the command's timeout.
 START_S = 15.0
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_while_a_command_is_loaded_is_quiet() -> None:
 
 
 def test_without_a_majority_every_command_ends_in_time_and_says_why(cluster: Cluster) -> None:
-    """The last of those that use the cluster: a removal of which the outcome was unknown may be made later."""
+    """The last of those that use the cluster: a removal with an unknown outcome may be completed later."""
     left = cluster.leader()
     for name in cluster.nodes:
         if name != left:
@@ -115,8 +115,8 @@ def test_without_a_majority_every_command_ends_in_time_and_says_why(cluster: Clu
     with ThreadPoolExecutor(len(changes)) as pool:
         ends = list(pool.map(lambda each: ended(*each, "--endpoint", cluster.endpoints, "--timeout", "2"), changes))
     for found in ends:
-        # Of a change that was on its way when the time was over, the outcome is unknown, and where to look is said. A
-        # leader that has not given up yet says whom it lacks.
+        # If a change was on its way when the time was over, its outcome is unknown, and the error tells where to look.
+        # A leader that has not given up yet names the members that it lacks.
         assert found.returncode in (6, 7), found
         reasons = ("no leader", "nothing listens there", "no other voter can be reached", "look at the members to see")
         assert any(reason in found.stderr for reason in reasons), found

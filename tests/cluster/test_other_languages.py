@@ -1,4 +1,4 @@
-"""What docs/other-languages.md says a client does, done with raw stubs: nothing but gRPC and generated code."""
+"""The steps of a client in docs/other-languages.md, with raw stubs: nothing but gRPC and generated code."""
 
 from __future__ import annotations
 

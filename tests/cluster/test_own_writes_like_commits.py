@@ -1,4 +1,4 @@
-"""What a read says of own writes is what their commit comes to: the same refusal, word for word, or the same state.
+"""A read with own writes gives the result of their commit: the same refusal, word for word, or the same state.
 
 Operations of chance over raw stubs, good ones and bad ones; all of them first as own writes of scans, then committed.
 """
@@ -106,7 +106,7 @@ def state(wire: Wire, at: common_pb2.ReadAt) -> list[list[Any]]:
 
 
 def refusal(call: Callable[[], Any]) -> tuple[str, Any]:
-    """What it was refused with, of the field as a commit names it; or nothing, and the answer."""
+    """Return the refusal, with the field as a commit names it; or an empty text, and the answer."""
     try:
         return "", call()
     except grpc.RpcError as error:

@@ -1,4 +1,4 @@
-"""Real nodes tell each stranger, and each member that is not what it was, why they refuse it."""
+"""Real nodes tell each stranger, and each member whose identity has changed, why they refuse it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def resident_bytes(server: ServerProcess) -> int:
 
 
 def refused_start(server: ServerProcess) -> str:
-    """What a server wrote that does not start."""
+    """Return the output of a server that does not start."""
     with pytest.raises(AssertionError, match="the server ended with"):
         server.start()
     assert "Traceback" not in server.log
@@ -81,7 +81,7 @@ def test_a_node_of_another_cluster_is_refused_by_a_real_one_and_a_flood_costs_no
                     flooding.sendall(garbage)
             return resident_bytes(n1)
 
-        # What the first of them take is kept by the allocator; many more take no more.
+        # The allocator keeps the memory of the first ones; many more take no more.
         first = flood()
         flood()
         assert flood() - first < MEMORY_MAX

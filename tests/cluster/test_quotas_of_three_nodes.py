@@ -59,7 +59,7 @@ def test_what_is_set_through_one_node_holds_on_all_and_outlives_its_leader(clust
         client.quotas.set("namespace:carts", calls_per_second=2)
         for name, address in cluster.addresses.items():
             wait_until(lambda address=address: _refuses(address), f"{name} refuses", WAIT_S)
-        # Who waits comes through.
+        # Callers that wait are served.
         assert pairs.get(b"k1") is not None
         client.quotas.set("namespace:carts", stored_bytes=100_000)
         wait_until(lambda: _is_full(cluster.endpoints) is True, "the leader refuses to add", WAIT_S)

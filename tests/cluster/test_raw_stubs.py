@@ -1,4 +1,4 @@
-"""Nothing but raw stubs and JSON documents: what a client without any code of ours can do."""
+"""Nothing but raw stubs and JSON documents: a client without any code of the project."""
 
 from __future__ import annotations
 
@@ -253,7 +253,8 @@ def test_a_map_that_is_full_refuses_writes_while_reads_go_on(tmp_path: Path) -> 
         assert wire.kv.Get(kv_pb2.KvGetRequest(namespace="t", key=b"first")).pair.value == b"v"
 
         def is_read_only() -> bool:
-            # What waits to be applied is counted as if it took room of its own: the first refusal is not the last word.
+            # Entries that wait to be applied count as if they took room of their own, so the first refusal is not
+            # final.
             refused(fill)
             return wire.cluster.Status(cluster_pb2.StatusRequest()).state.startswith("read-only: ")
 

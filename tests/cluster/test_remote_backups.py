@@ -51,7 +51,7 @@ def test_a_backup_below_a_url_is_the_one_in_a_directory(server: ServerProcess, t
         with pytest.raises(InvalidArgument, match="must be in the same file system"):
             create_backup(client, BackupRequest(f"{url}-3", base=tmp_path / "local"))
         client.kv("log").delete(b"later")
-    # What a store has can be copied to a disk.
+    # The objects of a store can be copied to a disk.
     assert check_backup(tmp_path / "remote-2").versions == check_backup(f"{url}-2").versions == 401
     with running_server(tmp_path / "restored") as other, Client(other.endpoint) as client:
         assert restore_backup(client, RestoreRequest(f"{url}-2")).versions == 401
@@ -79,7 +79,7 @@ def test_a_store_that_fails_in_the_middle_is_gone_on_with(
         directory = directory_at(url)
         assert isinstance(directory, RemoteDirectory)
         assert directory.has(CHECKPOINT)
-        # What a store leaves that shows an object before all of it is there.
+        # The leftover of a store that shows an object before it is complete.
         part = next(name for name in directory.names() or [] if name.startswith("part-"))
         directory.fs.pipe_file(f"{directory.path}/{part}", b"cortado")
         whole = create_backup(client, BackupRequest(url, range_bytes=SMALL))

@@ -1,4 +1,4 @@
-"""What is restored is what was backed up: key by key, version by version, through kills of all who take part."""
+"""A restore equals its backup: key by key, version by version, through kills of all processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def begin_restoring(endpoint: str, directory: Path) -> subprocess.Popen[bytes]:
 
 
 def parts_done(endpoint: str) -> int:
-    """-1 where nobody answers."""
+    """-1 if no node answers."""
     try:
         with Client(endpoint, timeout_s=2) as client:
             status = client.backups.restores.status()

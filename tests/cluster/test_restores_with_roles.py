@@ -1,4 +1,4 @@
-"""What roles kept from everybody is not restored into a cluster that is open to everybody, unless that is said."""
+"""Data that roles protected is not restored into an open cluster, unless that is requested."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def following(client: Client, directory: Path) -> Iterator[None]:
 
 
 def said(directory: Path) -> list[bool]:
-    """Of the backups there, whether roles were on."""
+    """Return for each backup in the directory whether roles were on."""
     return [each.manifest.shape.roles_enabled for each in chain_of(directory)]
 
 
@@ -95,7 +95,7 @@ def test_the_newest_segment_says_whether_roles_were_on(tmp_path: Path) -> None:
         with Client(server.endpoint, token=with_roles(server.endpoint)) as admin, following(admin, directory):
             wait_until(lambda: said(directory)[-1], "a segment that says it")
     with running_server(tmp_path / "new") as server, Client(server.endpoint) as client:
-        # Also as of a time when they were off: what is kept from everybody now was there then.
+        # Also as of a time when they were off: data that is protected now existed then.
         for at in (None, before):
             with pytest.raises(InvalidArgument, match=REFUSED):
                 restore_backup(client, RestoreRequest(directory, at))

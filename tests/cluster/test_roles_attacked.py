@@ -1,5 +1,5 @@
-"""Rights that are taken away in the middle of what runs by them, and tokens looked for wherever a process writes.
-A server and a gateway of their own, some nine seconds: nobody else could use those with roles."""
+"""Rights that are taken away in the middle of a call, and a search for tokens in all output of the processes. A server
+and a gateway of their own, some nine seconds: other tests could not use those with roles."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FIELDS = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": FIELDS})
 ROWS = 6_000
 ROW_BYTES = 8_000
-"""All of them are far more than what is on its way to a reader who takes nothing."""
-"""Of a kilobyte each: more than a reader that stands still is sent ahead."""
+"""All of them are far more than the data on its way to a reader that takes nothing."""
+"""Rows of a kilobyte each: more than a stalled reader is sent ahead."""
 WRONG = "ctd_0123456789abcdef_" + "W" * 43
 _numbers = count()
 
@@ -57,7 +57,7 @@ class World:
         return [each for each in found if "lines_missing" not in each]
 
     def revoke(self, name: str, method: str) -> None:
-        """Returns once the node has ended what runs."""
+        """Return once the node has ended the running calls."""
         self.admin.auth.revoke(name)
         self.until_denied(name, method)
 
@@ -132,7 +132,7 @@ def _head(world: World, path: str, field: str) -> str:
 
 
 def _streamed(world: World, path: str, accept: str, method: str) -> tuple[bytes, bytes]:
-    """What the gateway sends before its caller's token is revoked, and behind that."""
+    """Return the bytes that the gateway sends before its caller's token is revoked, and after it."""
     name, token = world.principal(*READER)
     request = _head(world, path, f"Accept: {accept}")
     with world.gateway.connect(receive_bytes=4_096) as connection:
@@ -152,7 +152,7 @@ def _streamed(world: World, path: str, accept: str, method: str) -> tuple[bytes,
 def test_lines_of_the_gateway_are_cut_off(world: World) -> None:
     before, behind = _streamed(world, "/v1/db/shop/rows", "application/x-ndjson", "Documents/Scan")
     assert before.count(b'"id"') + behind.count(b'"id"') < ROWS
-    # Nobody takes it for all there is: the last chunk is missing.
+    # It cannot be mistaken for a complete answer: the last chunk is missing.
     assert not behind.endswith(b"0\r\n\r\n")
 
 
@@ -169,7 +169,7 @@ def _fails(call: Callable[[], object]) -> str:
 
 
 def test_no_token_is_in_anything_that_is_written(world: World) -> None:
-    """Of callers that are let in and of those that are not, over gRPC, HTTP and the command line."""
+    """Callers that are let in, and callers that are refused, over gRPC, HTTP and the command line."""
     _, token = world.principal(*READER)
     written: list[str] = []
     for shown in (token, WRONG):

@@ -1,4 +1,5 @@
-"""A role is granted on a name. What reaches a table by another way than its name of now is held to that name, too."""
+"""A role is granted on a name. Calls that reach a table in another way than by its present name need rights on that
+name, too."""
 
 from __future__ import annotations
 
@@ -206,7 +207,7 @@ def test_an_owner_leaves_places_of_a_principals_grants_to_others_and_sees_none_o
                 given += 1
         assert not seen.tokens
         assert {each.resource.partition(":")[0] for each in seen.grants} == {"table"}
-        # What is there already takes no place.
+        # An existing thing takes no place.
         client.auth.grant("clerk", "reader", "table:own.t1")
     assert given == GRANTS_MAX // 2
     clerk = world.admin.auth.grant("clerk", "reader", "database:shop")

@@ -1,5 +1,5 @@
-"""Roles on three nodes: a follower that lags accepts nothing, and who is locked out comes back in. Some ten seconds: a
-cluster of its own, since nobody else could use one with roles."""
+"""Roles on three nodes: a follower that lags accepts nothing, and a locked-out admin comes back in. Some ten seconds: a
+cluster of its own, since other tests could not use one with roles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Node:
         return self._ask("Get", kv_pb2.KvGetRequest(namespace="carts", key=b"k", at=at))
 
     def _ask(self, method: str, request: object) -> CortadoError | None:
-        """What it refuses with."""
+        """Return the error of a refused call."""
         with grpc.insecure_channel(self._address) as channel:
             try:
                 getattr(kv_pb2_grpc.KeyValueStub(channel), method)(request, metadata=self._metadata, timeout=5)
@@ -56,7 +56,7 @@ class Node:
 
 
 def hide_the_switch(data_dir: Path) -> None:
-    """On a stopped node: what is applied alone says whether roles are on."""
+    """On a stopped node: the applied state alone decides whether roles are on."""
     engine = LmdbEngine.open_stopped(data_dir)
     try:
         with engine.read() as txn:
@@ -107,7 +107,7 @@ def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(c
         assert found is not None
         assert found.value == b"v"
 
-    # Nobody has the admin's token any more, and damage hides the switch on the disks of a majority.
+    # The admin's token is lost, and damage hides the switch on the disks of a majority.
     for node in cluster.nodes.values():
         node.stop()
     first, second, third = cluster.nodes

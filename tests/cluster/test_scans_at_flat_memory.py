@@ -1,4 +1,4 @@
-"""A scan takes as much memory as what is under way, at the node and at the client, however large the table is."""
+"""A scan takes memory only for data under way, at the node and at the client, however large the table is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_scan_of_a_large_table_holds_no_tenth_of_it(tmp_path: Path) -> None:
             # A client holds some batches at a time: of the usual size they would be much of this table.
             return sum(batch.num_rows for batch in table.scan_arrow(upper=upper, batch_rows=500, at=then))
 
-        # What both keep once they have scanned at all: threads, buffers, and the pools of their allocators.
+        # The memory that both keep after a first scan: threads, buffers, and the pools of their allocators.
         assert scanned(ROWS // 4) == ROWS // 4
         with peak_of(server.pid) as node, peak_of(os.getpid()) as own:
             assert scanned(None) == ROWS

@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @contextmanager
 def overwriting(cluster: Cluster) -> Iterator[None]:
-    """Somebody who writes and deletes the same keys again and again."""
+    """A writer that puts and deletes the same keys again and again."""
     ends = threading.Event()
 
     def write() -> None:

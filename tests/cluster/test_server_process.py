@@ -1,4 +1,4 @@
-"""A real server process on loopback: crashes, restarts, a wrong clock, and what it says when it can't start."""
+"""A real server process on loopback: crashes, restarts, a wrong clock, and its errors when it can't start."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WANTED = {"heartbeat-ms": "50", "election-ms": "350", "limit.writes-max": "77", 
 
 
 def settings(*options: str) -> dict[str, dict[str, str | None]]:
-    """What ``config show`` says, by name."""
+    """Return the settings of ``config show``, by name."""
     with redirect_stdout(io.StringIO()) as shown, redirect_stderr(io.StringIO()):
         assert run(["config", "show", *options, "-o", "json"]) == 0
     return {each["name"]: each for each in map(json.loads, shown.getvalue().splitlines())}

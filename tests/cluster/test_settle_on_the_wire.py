@@ -132,7 +132,7 @@ def test_what_is_forgotten_is_neither_known_nor_cancelled(tmp_path: Path) -> Non
         wire.transactions.Commit(commit_request(b"forgotten", happened))
         for i in range(10):
             wire.transactions.Commit(commit_request(b"%d" % i, new_id(wire)))
-        # What is forgotten goes with what is applied.
+        # Results are forgotten as entries are applied.
         wait_until(lambda: has_applied_all(wire), "all of it is applied")
         for once in (happened, never):
             for _ in range(2):
@@ -151,7 +151,7 @@ def has_applied_all(wire: Wire) -> bool:
 
 
 def outcome(call: Any) -> Any:
-    """What a call was answered, or the error that the server ended it with."""
+    """Return a call's answer, or the error that the server ended it with."""
     error = call.exception()
     if error is None:
         return call.result()
@@ -205,7 +205,7 @@ def test_a_follower_settles_nothing_and_says_who_leads(cluster: Cluster) -> None
 
 
 def settled_in_the_end(cluster: Cluster, request_id: bytes) -> bool:
-    """Whoever leads says whether it has happened, as a client asks that goes on until it knows."""
+    """The present leader tells whether it has happened, to a client that asks until it knows."""
     found: list[bool] = []
 
     def is_settled() -> bool:
@@ -223,7 +223,7 @@ def settled_in_the_end(cluster: Cluster, request_id: bytes) -> bool:
 
 @pytest.mark.parametrize("hurt", ["kill", "cut"])
 def test_what_a_lost_leader_left_unknown_the_next_one_knows(cluster: Cluster, hurt: str) -> None:
-    """Commits of which the leader gives no answer: in its log, or on their way there. Each has happened, or never
+    """Commits that the leader does not answer: in its log, or on their way there. Each has happened, or never
     will; the counters agree, after the old leader is back, too."""
     for attempt in range(3):
         leader = cluster.leader()

@@ -34,7 +34,7 @@ CALLS = calls_pb2.CallBatch(calls=[calls_pb2.Call(id=1, method="cortado.v1.KeyVa
 
 
 class Caller:
-    """Of one or several connections, with a token or none."""
+    """A caller with one or several connections, with a token or without."""
 
     def __init__(self, endpoint: str, connections: int = 1, token: str = "") -> None:
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
@@ -65,7 +65,7 @@ class Caller:
                 await self.open(method, *messages)
             except grpc.aio.AioRpcError as error:
                 if "Internal error from Core" in str(error.details()):
-                    continue  # Of the client's gRPC, whose write met the refusal: ask again.
+                    continue  # An error of the client's gRPC, whose write met the refusal: call again.
                 assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
                 return count
             count += 1
@@ -106,7 +106,7 @@ def no_tokens(_endpoint: str) -> tuple[str, str]:
 
 
 def tokens(endpoint: str) -> tuple[str, str]:
-    """Of two writers, once roles are on."""
+    """Switch roles on, and return the tokens of two writers."""
     with Client(endpoint) as client:
         root = client.auth.enable("root").token
     assert root is not None

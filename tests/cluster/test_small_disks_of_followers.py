@@ -39,7 +39,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def fill(cluster: Cluster, client: Client, namespace: str) -> tuple[dict[bytes, bytes], ResourceExhausted]:
-    """What was acknowledged until n1, which leads, refused a write for want of room elsewhere; and that refusal."""
+    """Return the writes that were acknowledged until the leader n1 refused one, since another member has no room; and
+    that refusal."""
     kv, stored = client.kv(namespace), dict[bytes, bytes]()
     while True:
         key, value = b"%06d" % len(stored), b"%06d" % len(stored) + VALUE

@@ -1,5 +1,5 @@
-"""Whatever stands where a node's log files were: a start serves everything that was acknowledged, or it says which file
-is wrong, and why, and serves nothing."""
+"""Strange files in place of a node's log files: a start serves everything that was acknowledged, or it names the wrong
+file and the reason, and serves nothing."""
 
 from __future__ import annotations
 

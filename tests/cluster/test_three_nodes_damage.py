@@ -1,4 +1,5 @@
-"""One replica's file is damaged, or gone: the others serve what is right, and it answers nothing from what is wrong."""
+"""One replica's file is damaged, or gone: the others serve the right data, and it never answers from the damaged
+data."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from support.damage import flip
 pytestmark = pytest.mark.process
 
 RETAIN = ("--raft.retain-entries", "0", "--raft.retain-bytes", "0")
-"""What is applied leaves the log soon, so that the damage is in the data alone."""
+"""Applied entries leave the log soon, so that the damage is in the data alone."""
 VALUE = b"the value of the key that will be damaged"
 
 
@@ -27,7 +28,7 @@ def damage(cluster: Cluster, name: str) -> None:
 
 
 def damage_log(cluster: Cluster, name: str) -> None:
-    """Of the two halves of the value one is whole, where a sector ends in the other."""
+    """One of the value's two halves is whole if a sector ends in the other."""
     for file in (cluster.nodes[name].data_dir / "log").iterdir():
         content = file.read_bytes()
         flip(file, next(half for half in (VALUE[:20], VALUE[20:]) if half in content))

@@ -28,7 +28,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def cluster(tmp_path: Path, small_disk: Path) -> Iterator[Cluster]:
-    """Three nodes, of which ``n1`` is on the small disk."""
+    """Three nodes, with ``n1`` on the small disk."""
     (small_disk / "n1").mkdir()
     (tmp_path / "n1").symlink_to(small_disk / "n1", target_is_directory=True)
     formed = Cluster(tmp_path)
@@ -57,7 +57,7 @@ def is_full(cluster: Cluster) -> bool:
 
 
 def refuse_or_step_down(cluster: Cluster, client: Client) -> None:
-    """n1 leads without room: it refuses writes, and reads go on; it steps down where it could not store what it had
+    """n1 leads without room: it refuses writes, and reads go on; it steps down if it could not store writes that it had
     admitted before."""
     try:
         client.with_timeout(3).kv("full-refused").put(b"key", b"value")
@@ -76,7 +76,7 @@ def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_di
         wait_until(lambda: is_full(cluster), "n1 says that its disk is full", 30)
         if cluster.leader() == "n1":
             refuse_or_step_down(cluster, client)
-            # What the runbook says.
+            # The step of the runbook.
             client.membership.transfer_leader("n2")
         crowd.wait_for_progress(100)
         assert cluster.leader() != "n1"

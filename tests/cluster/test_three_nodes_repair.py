@@ -1,4 +1,4 @@
-"""Bytes that turn on the disks of a cluster: what one replica has whole, every replica has again.
+"""Bytes that turn on the disks of a cluster: an item that one replica has whole is restored on every replica.
 
 Each node is stopped, bits of its data file are flipped, and it is started again: as after a disk that rots in silence.
 """
@@ -26,7 +26,7 @@ from support.server_process import wait_until
 pytestmark = [pytest.mark.long, pytest.mark.process]
 
 RETAIN = ("--raft.retain-entries", "0", "--raft.retain-bytes", "0")
-"""What is applied leaves the log soon, so that the damage is in the data alone."""
+"""Applied entries leave the log soon, so that the damage is in the data alone."""
 HELD = {b"k%d" % number: b"the value of key %d, which will be damaged" % number for number in range(6)}
 
 

@@ -1,5 +1,5 @@
-"""Three nodes under backup and restore: each node holds afterwards, key by key and version by version, what was backed
-up, whoever led and whoever was down meanwhile."""
+"""Three nodes under backup and restore: afterwards each node holds the backup, key by key and version by version,
+whichever node led or was down meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VALUE = b"v" * 2_000
 
 
 def beside(work: Callable[[], Any]) -> tuple[Thread, list[Any]]:
-    """It runs in a thread; what it returns is in the list at the end."""
+    """It runs in a thread; its result is in the list at the end."""
     returned: list[Any] = []
     thread = Thread(target=lambda: returned.append(work()))
     thread.start()
@@ -105,7 +105,7 @@ def test_leaders_are_killed_under_a_backup_and_under_its_restore(tmp_path: Path)
         for name in cluster.addresses:
             assert held_by(cluster, name, at) == expected
         assert state_of(client, at) == state
-        # What was restored is written on, and every node has that, too.
+        # Restored keys are written again, and every node has those writes, too.
         client.table(TABLE).put({"id": 1_000, "name": "later", "left": 1})
         client.kv("log").delete_range(prefix=b"")
         now = client.now()

@@ -1,5 +1,5 @@
-"""What inspects a cluster: the log and versions of a node that runs and of its directory, and a scrub of three replicas
-that names the key which a bit has hidden, and the replica; a rebuild makes it whole."""
+"""Inspection of a cluster: the log and versions of a running node and of its directory. A scrub of three replicas names
+the key that a bit has hidden, and the replica; a rebuild makes it whole."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def etags(cluster: Cluster) -> dict[object, str]:
-    """Of what will be damaged."""
+    """Return the etags of the items that will be damaged."""
     found: dict[object, str] = {}
     with Client(cluster.endpoints) as client:
         client.create_database("shop")
@@ -62,7 +62,7 @@ def etags(cluster: Cluster) -> dict[object, str]:
 
 
 def ended(*arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command, run in this process with nobody to ask."""
+    """Exit code, output and errors of a command, run in this process, without questions to a user."""
     stdin, sys.stdin = sys.stdin, io.StringIO()
     try:
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
@@ -156,7 +156,7 @@ def test_bits_in_keys_and_in_a_value_are_found_named_and_mended(cluster: Cluster
     assert cluster.statuses()[victim].repaired == 3
     assert scrub(expect=0)[0] == []
 
-    # What a disk lost as a whole has no checksum.
+    # Sectors that a disk lost as a whole have no checksum.
     assert cluster.nodes[victim].stop() == 0
     lost = (pair_key + suffix_of(Timestamp.parse(str(etags[PAIR]))), row_key + suffix_of(Timestamp.parse(etags[ROW])))
     engine = open_made(data_dir)

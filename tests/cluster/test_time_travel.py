@@ -34,7 +34,7 @@ class History:
         return self.states[-1][1] if self.states else {}
 
     def write(self, client: Client, commits: int) -> None:
-        """Commit at random; timestamps rise, whatever the clocks do."""
+        """Commit at random; timestamps rise under any change of the clocks."""
         for number in range(commits):
             state = dict(self.last)
             operations: list[Put | Delete] = []
@@ -114,7 +114,7 @@ def test_every_state_is_read_again_over_crashes_and_a_visit_to_2071(tmp_path: Pa
     life(commits=6, bump=True)
     last, _ = history.states[-1]
     assert (last.epoch, last.as_datetime().year < 2071) == (1, True)
-    # A clock that is an hour behind what was written.
+    # A clock that is an hour behind the last write.
     life("--clock-offset-ms", str(-3_600_000), commits=6)
     life(commits=5)
 

@@ -1,4 +1,4 @@
-"""Real nodes with certificates: they form a cluster, take nobody else for a peer, and renew without a restart."""
+"""Real nodes with certificates: they form a cluster, accept no other peer, and renew certificates without a restart."""
 
 from __future__ import annotations
 

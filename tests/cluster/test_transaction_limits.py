@@ -67,7 +67,7 @@ def read_and_write(client: Client, keys: int = 0, ranges: int = 0) -> None:
 
 
 def test_a_commit_rests_on_so_many_keys(small: Client) -> None:
-    # One of them says what the name of the namespace means.
+    # One of them gives the meaning of the namespace's name.
     read_and_write(small, keys=KEYS - 1)
     with pytest.raises(TooLarge, match="footprints: a transaction may rest on 8 keys") as refused:
         read_and_write(small, keys=KEYS)

@@ -1,4 +1,4 @@
-"""Transactions through the client, against a real server: what they see, and what they are refused."""
+"""Transactions through the client, against a real server: their reads, and their refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def client(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Cl
 
 @pytest.fixture
 def items(client: Client, database: str) -> Table:
-    """Tea and milk, of which there are 3 and 5; nothing else is on a shelf of theirs."""
+    """3 of tea and 5 of milk; nothing else is on their shelves."""
     name = f"{database}.items"
     client.schemas.register(name, ITEM)
     client.create_table(name, ["id"], indexes=[Index("by_left", ["left"]), Index("by_shelf", ["shelf"], unique=True)])
@@ -58,7 +58,7 @@ def ids(documents: Iterator[object]) -> list[str]:
     return [document.value["id"] for document in documents]
 
 
-# --- what it sees -----------------------------------------------------------------------------------------------
+# --- its reads -------------------------------------------------------------------------------------------------
 
 
 def test_own_writes_are_seen_by_gets_scans_index_scans_and_filters_and_by_nobody_else(
@@ -139,7 +139,7 @@ def test_what_it_wrote_itself_has_an_etag_that_its_conditions_may_name(client: C
     assert items.get("cake").value["left"] == 2
 
 
-# --- what it is refused -----------------------------------------------------------------------------------------
+# --- its refusals ---------------------------------------------------------------------------------------------
 
 
 def test_a_lost_update_is_refused(client: Client, items: Table) -> None:
@@ -297,7 +297,7 @@ def test_a_function_runs_until_nobody_was_faster(client: Client, items: Table) -
         left: int = (await own.get("tea")).value["left"]
         seen.append(left)
         if len(seen) < 4:
-            # Somebody else, in the middle of it.
+            # Another caller writes in the middle of it.
             await run_in_its_face.table(items.full_name).add("tea", "left", 10)
         await own.update("tea", {"left": left - 1})
         return left - 1
@@ -489,6 +489,6 @@ def test_a_transaction_outlives_the_leader_that_it_began_at(three_nodes: Cluster
             pairs.put(b"a", b"2")
             three_nodes.kill(three_nodes.leader())
             own.put(b"b", b"3")
-        # Where the killed one may have the commit, the next refusal is not the last word: the outcome is asked for.
+        # If the killed node may have the commit, the next refusal is not final: the client asks for the outcome.
         assert isinstance(refused.value, WriteConflict) or refused.value.cause == "settled"
         assert pairs.get(b"b").value == b"1"

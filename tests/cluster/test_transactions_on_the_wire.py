@@ -168,7 +168,7 @@ def delete_pair(namespace: str, key: bytes) -> Operation:
     return Operation(delete_pair=common_pb2.KvDelete(namespace=namespace, key=key))
 
 
-# --- what it reads -------------------------------------------------------------------------------------------------
+# --- its reads ----------------------------------------------------------------------------------------------------
 
 
 def test_documents_and_pairs_are_written_at_one_timestamp(wire: Wire, items: str, namespace: str) -> None:
@@ -207,7 +207,7 @@ def test_every_read_of_documents_sees_the_own_writes(wire: Wire, items: str) -> 
     assert ids(reads.scan(items, index="by_name", range=common_pb2.KeyRange(prefix=one))) == [4]
     gone = common_pb2.Key(parts=[common_pb2.Value(string="n4")])
     assert reads.scan(items, index="by_name", range=common_pb2.KeyRange(prefix=gone)) == []
-    # Nobody else does.
+    # Other readers do not see it.
     assert ids(Reads(wire).scan(items)) == list(range(10))
 
 
@@ -273,7 +273,7 @@ def test_a_read_of_a_transaction_stays_at_its_time_whatever_others_write(wire: W
     assert ids(reads.scan(items)) == list(range(10))
 
 
-# --- what is a conflict --------------------------------------------------------------------------------------------
+# --- conflicts ----------------------------------------------------------------------------------------------------
 
 
 def conflict(call: Callable[[], Any]) -> errors.WriteConflict:
@@ -315,7 +315,7 @@ def test_a_read_key_is_a_conflict_where_its_footprint_comes_along(
     assert (error.kind, error.conflict_ts) == ("read", other.etag)
     assert "77" in error.key
     if isolation == 0:
-        # Write skew is permitted where nothing is validated.
+        # Write skew is permitted if nothing is validated.
         assert reads.commit(isolation=isolation, footprints=[]).etag
 
 
@@ -402,7 +402,7 @@ def test_a_retried_commit_has_one_effect_and_the_same_reply(wire: Wire, items: s
     assert list(first.sums) == [15, 2]
     assert again == [first] * 3
     assert Reads(wire).document(items, 1)["left"] == 15
-    # Whatever came after it: the retry is known before it would conflict with it.
+    # After any later write: the retry is recognised before it would conflict with that write.
     wire.commit(update_document(items, int_key(2), {"left": 0}))
     assert reads.commit(request_id=once) == first
     error = refused(lambda: reads.commit(put_pair(namespace, b"other"), request_id=once))

@@ -50,7 +50,7 @@ class Page:
         return self.window
 
     def wait(self) -> str:
-        """The state of what was sent, once there is one."""
+        """Return the state of the sent request, once there is one."""
         wait_until(lambda: self.window.script(STATE) not in ("", "Waits for an answer"), "an answer")
         return str(self.window.script(STATE))
 
@@ -111,7 +111,7 @@ def test_each_call_can_be_sent(page: Page) -> None:
         window.script(CHOOSE, each)
         window.script(FILL)
         assert page.wait()[:3].isdigit(), each
-    # What is refused is told in the console, and nothing else.
+    # The console shows the refusals, and nothing else.
     assert not [each for each in window.problems() if "Failed to load resource" not in each]
 
 

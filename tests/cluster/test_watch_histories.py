@@ -1,5 +1,5 @@
-"""Conditions of three real nodes, while leaders are killed, nodes are cut off and started again: what each saw is what
-was committed, in order, without gaps, and never below a mark."""
+"""Conditions of three real nodes, while leaders are killed, nodes are cut off and started again: each watcher saw the
+committed changes, in order, without gaps, and never below a mark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Writer(threading.Thread):
             try:
                 ts = Timestamp.parse(self._kv.batch(operations))
             except CortadoError:
-                continue  # What became of it is for the watchers to see.
+                continue  # The watchers see the outcome.
             self.acknowledged += [Seen(ts, each.key, value if isinstance(each, Put) else None) for each in operations]
 
 
@@ -81,7 +81,7 @@ def test_watchers_see_what_was_committed_through_kills_cuts_and_restarts(cluster
         assert all(other == committed for other in others), "replicas tell different histories"
         acknowledged = [each for writer in writers for each in writer.acknowledged]
         for lost in set(acknowledged) - set(committed):
-            # Who deletes what is not there changes nothing.
+            # Deleting an absent key changes nothing.
             assert lost.value is None, lost
             assert lost.key not in state_after({}, committed, lost.ts)
         for each in seen_all:

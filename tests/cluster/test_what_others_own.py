@@ -1,7 +1,7 @@
-"""Every method of the API against the table of who may do what (docs/security.md), by one that owns other things.
+"""Every method of the API against the table of rights (docs/security.md), called by an owner of other things.
 
-Requests are filled by the names of their fields, so a method that is new is called without a word here, and fails where
-the table does not have it. What takes a range is called with open, empty, reversed and prefix ranges.
+Requests are filled by the names of their fields, so a new method is called without a change here, and fails if the
+table does not have it. Methods with a range are called with open, empty, reversed and prefix ranges.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _methods() -> dict[str, MethodDescriptor]:
 
 
 def _table() -> dict[str, str]:
-    """Of each method what it is for others."""
+    """Return the outcome of each method for callers that do not own the thing."""
     section = PAGE.read_text().partition("## Whose is what")[2].partition("\n## ")[0]
     found: dict[str, str] = {}
     for line in section.splitlines():
@@ -77,7 +77,7 @@ def test_the_table_has_every_method_once_and_no_other() -> None:
 
 @dataclass
 class World:
-    """Of alice there is one of each; mallory owns a database and a namespace besides."""
+    """Alice owns one thing of each kind; mallory owns another database and namespace."""
 
     endpoint: str
     admin: Client
@@ -89,7 +89,7 @@ class World:
     kept: dict[str, object] = field(default_factory=dict)
 
     def state(self) -> dict[str, object]:
-        """What there is of alice."""
+        """Return everything that alice owns."""
         return {
             "rows": [each.value["id"] for each in self.alice.table("shop.orders").scan()],
             "pairs": {each.key: each.value for each in self.alice.kv("carts").scan()},
@@ -109,7 +109,7 @@ class World:
         }
 
     def call(self, name: str, request: Message, principal: str = "mallory") -> tuple[str, str, list[Any]]:
-        """Code, message and replies of a call, of which the first reply is waited for."""
+        """Return code, message and replies of a call, after its first reply."""
         method = METHODS[name]
         metadata = (("authorization", f"Bearer {self.tokens[principal]}"),) if principal else ()
         path, streams = f"/{PACKAGE}{name}", streams_of(method)
@@ -173,7 +173,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             yield made
 
 
-# --- requests about what is alice's ----------------------------------------------------------------------------
+# --- requests about alice's things ----------------------------------------------------------------------------
 
 _VALUES: Final[dict[str, object]] = {
     "namespace": "carts",
@@ -193,7 +193,7 @@ _VALUES: Final[dict[str, object]] = {
 
 
 def _filled(world: World, name: str) -> Message:
-    """A request that names what is alice's, wherever it names anything."""
+    """Return a request that names alice's things in every field that names anything."""
     request = message_class(METHODS[name].input_type)()
     _fill(request, {**_VALUES, "transaction_id": world.transaction_id, "job_id": world.job_id, "table": "orders"})
     return request

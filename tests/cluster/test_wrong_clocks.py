@@ -1,4 +1,4 @@
-"""One host of three has a wrong clock, from its start or all of a sudden: nobody's writes notice."""
+"""One host of three has a wrong clock, from its start or all of a sudden: no writes notice."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.long, pytest.mark.process]
 
 YEAR_2071_MS = 3_187_296_000_000
 BOUND_MS = 1_500
-"""What is documented: bounds of 250 ms on clocks and on reads ahead, a ceiling of 250 ms, and a slow round trip."""
+"""The documented bounds: 250 ms on clocks and on reads ahead, a ceiling of 250 ms, and a slow round trip."""
 
-# A host whose wall clock is off by what a file says: read anew at each look, as the real one is.
+# A host whose wall clock is off by the number in a file, which is read at each look.
 _CLOCK = """
 import os, time
 

@@ -19,7 +19,7 @@ def commands(block: Block) -> list[str]:
     """The commands of a block, each on one line."""
     text = block.text if block.language != "console" else "\n".join(command for command, _ in sessions(block.text))
     lines = text.replace("\\\n", " ").splitlines()
-    # What stands behind a pipe, a variable or another command is found by its name.
+    # A command behind a pipe, a variable or another command is found by its name.
     return [found for line in lines for found in re.findall(r"(?:^|[|;] |\$\()(cortado [a-z][^|;)]*)", line)]
 
 

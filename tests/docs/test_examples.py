@@ -1,7 +1,7 @@
 """The examples of docs/cli.md, each by itself: alternatives that a reader picks from, and no session.
 
-They run in the order in which they stand, on what ``cli_world.sh`` made. What runs for ever, or speaks of machines that
-are not here, is held to the command line by ``test_commands_exist.py``.
+They run in their order, on the data of ``cli_world.sh``. Commands that run for ever, or name other machines, are
+compared with the command line by ``test_commands_exist.py``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_HERE = re.compile(
 """Runs until Ctrl-C, changes a cluster, speaks of other hosts or of damage, or writes into the reader's home."""
 
 ENDS = (
-    # What is to be made was made before the first example, or is not there.
+    # The thing to create exists before the first example, or the expected one is absent.
     (r".* (db|table) create flights\S*( |$)|.*--mode insert|.*--if-(absent|match)|cortado cert (ca|node)", 4),
     (r"cortado (kv )?get .*--at 2025-11-20|cortado table check .*--at|cortado schema get --id 7|cortado lease end", 3),
     # The configuration's data directory is not there.
@@ -47,7 +47,7 @@ ENDS = (
     # No gateway runs beside the examples.
     (r"cortado health --gateway", 6),
 )
-"""Examples that end with another code than 0, since what they speak of is not so here."""
+"""Examples that end with another code than 0, since their condition does not hold here."""
 
 
 def end_of(line: str) -> int:

@@ -1,4 +1,4 @@
-"""What docs/operations.md says of three hosts is done as it says: set up, lose a host, lose the majority, back up.
+"""The steps of docs/operations.md on three hosts: set up, lose a host, lose the majority, back up.
 
 The hosts are directories and ports of this machine. The page's files and commands are taken as they stand; only names
 of hosts and paths are put in their place.
@@ -35,7 +35,7 @@ def block(language: str, beginning: str) -> Block:
 
 
 class Hosts:
-    """``directory`` holds what is on each host; ``run`` types commands where an operator sits."""
+    """``directory`` holds the files of each host; ``run`` runs the operator's commands."""
 
     def __init__(self, directory: Path, runner: PageRunner) -> None:
         self.directory = directory
@@ -65,7 +65,7 @@ class Hosts:
         return text
 
     def run(self, text: str, host: str = "") -> str:
-        """What the commands write."""
+        """Return the output of the commands."""
         return self._runner.shell(PAGE.name, self.placed(text, host))
 
     def prepare(self, host: str, *, joins: bool) -> None:

@@ -11,7 +11,7 @@ from support.packages import Packages, build, copy_source
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is kept under version control, in a folder of its own."""
+    """The files under version control, in a folder of their own."""
     copy = tmp_path_factory.mktemp("source")
     copy_source(copy)
     return copy

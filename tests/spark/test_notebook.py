@@ -29,7 +29,7 @@ def cells() -> list[dict[str, Any]]:
 
 
 def kept(kind: str) -> list[str]:
-    """What the notebook shows of a kind: the text of streams, or what a cell gave."""
+    """Return the outputs of one kind that the notebook shows: the text of streams, or the results of cells."""
     outputs = [output for each in cells() for output in each["outputs"]]
     found = [each["text"] for each in outputs if each["output_type"] == kind == "stream"]
     found += [each["data"][kind] for each in outputs if kind in each.get("data", {})]

@@ -1,4 +1,4 @@
-"""Tables of Spark's own catalogue: what is made there is read, and what could not be read stores no row."""
+"""Tables of Spark's own catalogue: tables made there can be read, and a table that could not be read stores no row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "of_catalogue"
 
 @pytest.fixture
 def table(tables: SparkTables) -> Iterator[Table]:
-    """Three rows; and whatever a test has made in Spark's catalogue is dropped."""
+    """Three rows; all that a test makes in Spark's catalogue is dropped."""
     made = tables.make(ROW)
     made.bulk({"id": n, "name": f"n{n}"} for n in range(3))
     yield made
@@ -97,7 +97,7 @@ def test_one_that_is_made_with_columns_has_no_options(tables: SparkTables, table
 
 
 def test_inserts_go_where_their_own_options_say_or_nowhere(tables: SparkTables, table: Table) -> None:
-    """Of ``INSERT INTO copies SELECT * FROM flights`` the source sees the columns of ``flights``, options and all."""
+    """In ``INSERT INTO copies SELECT * FROM flights`` the source sees the columns of ``flights``, options and all."""
     other = tables.make(ROW, suffix="_other")
     create(tables, table)
     try:

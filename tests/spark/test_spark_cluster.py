@@ -1,4 +1,4 @@
-"""Spark over TLS, and over three nodes of which the leading one dies while a task reads or writes."""
+"""Spark over TLS, and over three nodes whose leader dies while a task reads or writes."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def pausing(folder: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
 def while_the_leader_dies(
     cluster: Cluster, folder: Path, job: Callable[[], None], victim: Callable[[Cluster], str] = Cluster.leader
 ) -> None:
-    """Kill who leads, or another ``victim``, when the task of ``job`` has begun, let the job end, and start the dead
-    node again."""
+    """Kill the leader, or another ``victim``, when the task of ``job`` has begun. Let the job end, and start the node
+    again."""
     killed: list[str] = []
 
     def kill() -> None:

@@ -1,7 +1,7 @@
-"""What is pushed below a query must keep every row that Spark keeps: generated conditions on odd rows, in two ways.
+"""A filter that is pushed down must keep every row that Spark keeps: generated conditions on odd rows, in two ways.
 
-``HYPOTHESIS_EXAMPLES`` makes it larger: rows and conditions grow with it. ``make test-differential`` says both, a
-million rows and ten thousand conditions; rows then lie in blocks, of which each has its part of the conditions.
+``HYPOTHESIS_EXAMPLES`` makes it larger: rows and conditions grow with it. ``make test-differential`` sets both: a
+million rows and ten thousand conditions. Rows then lie in blocks, each with its part of the conditions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME: Final = "d.differential"
 ZONES: Final = ("America/New_York", "UTC", "Asia/Kathmandu", "Europe/London")
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
-"""Of the rows of a block, in the order of their ids: whether a condition is true."""
+"""Return for each row of a block, in the order of ids, whether a condition is true."""
 
 
 def _documents(block: int) -> Iterator[dict[str, object]]:
@@ -66,7 +66,7 @@ def blocks(spark: SparkSession, node: str, client: Client) -> Iterator[Callable[
 
 
 def _true_in_spark(spark: SparkSession, conditions: list[str]) -> list[Mask | None]:
-    """Of each the rows; None for one that Spark refuses."""
+    """Return the rows of each condition; None for one that Spark refuses."""
     columns = (f"coalesce({each}, false) AS c{i}" for i, each in enumerate(conditions))
     try:
         found = spark.sql(f"SELECT id, {', '.join(columns)} FROM t").toArrow()

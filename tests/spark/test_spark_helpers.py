@@ -1,4 +1,4 @@
-"""What stands beside a load and a save: a join by keys, a delete by a filter, a table for a DataFrame."""
+"""Functions beside load and save: a join by keys, a delete by a filter, a table for a DataFrame."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def join(tables: SparkTables, frame: DataFrame, table: Table, keys: Any = "id", 
 
 
 def test_a_lookup_join_is_sparks_own_join(tables: SparkTables, table: Table) -> None:
-    """Of several thousand rows, with keys that occur often, that are not there, and that are null."""
+    """Several thousand rows, with keys that occur often, that are absent, and that are null."""
     frame = tables.spark.range(0, 2_600, 1, 2).select(
         sql.expr("if(id % 7 = 0, null, id % 2300)").alias("id"), (sql.col("id") * 2).alias("double")
     )

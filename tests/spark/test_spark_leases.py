@@ -1,4 +1,5 @@
-"""What a DataFrame reads is kept while tasks read it, by a lease that all loads within a minute share."""
+"""The versions that a DataFrame reads are kept while tasks read them, by a lease that all loads within a minute
+share."""
 
 from __future__ import annotations
 

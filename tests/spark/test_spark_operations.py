@@ -1,4 +1,4 @@
-"""Updates, deletes and overwrites by Spark: which columns they take, and what is there after tasks that failed."""
+"""Updates, deletes and overwrites by Spark: their columns, and the rows after tasks that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a load() leaves to the node: filters, limits, indexes; and what is refused of them, before the job."""
+"""The work that a load() leaves to the node: filters, limits, indexes; and their refusals, before the job."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_token_is_in_no_plan_no_schema_and_no_error(tables: SparkTables) -> No
     table = tables.make(ROW)
     table.bulk(_rows(10))
     token = "ctd_0123456789abcdef_" + "A" * 43
-    # Roles are off, so that it is nobody's changes nothing.
+    # Roles are off, so a token of no principal changes nothing.
     frame = tables.read(table, token=token)
     assert frame.count() == 10
     frame.createOrReplaceTempView("with_a_token")

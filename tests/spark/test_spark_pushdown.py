@@ -1,6 +1,6 @@
 """Spark's own pushdown for Python sources answers wrongly: ours does not use it (docs/adr/0044-sql-is-spliced.md).
 
-Where this fails a version of Spark has come that mends it (SPARK-58551): from it on `pushFilters` may be implemented.
+If this fails, a version of Spark has corrected it (SPARK-58551): from then on `pushFilters` may be implemented.
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ def test_rows_of_a_version_that_came_after_the_load_are_not_read_with_it(tables:
     table = tables.make({"id": "long", "name": "string"})
     table.bulk({"id": n, "name": "a"} for n in range(10))
     frame = tables.read(table)
-    # By the rules: readers of the new version can read old rows. Those of the old one cannot read what comes now.
+    # By the rules: readers of the new version can read old rows. Readers of the old one cannot read the rows that come
+    # now.
     tables.evolve(table, {"id": "long"})
     tables.client.table(table.full_name).bulk({"id": n} for n in range(10, 20))
     assert frame.count() == 10

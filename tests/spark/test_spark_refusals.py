@@ -1,4 +1,4 @@
-"""What Spark or the source cannot do: each is refused with one precise message, which Spark shows."""
+"""Requests that Spark or the source cannot serve: each is refused with one precise message, which Spark shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW = {"id": "long", "name": "string", "score": (["null", "double"], None)}
 
 
 def _refusal(act: Any) -> str:
-    """What Spark says of a job that must fail."""
+    """Return Spark's message for a job that must fail."""
     with pytest.raises(Exception) as failed:
         act()
     return str(failed.value)

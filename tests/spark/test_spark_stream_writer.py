@@ -38,7 +38,7 @@ class Pipe:
         self.checkpoint = tmp_path / "checkpoint"
 
     def changes(self, **options: Any) -> DataFrame:
-        """Of the source, since this pipe was made."""
+        """Return the changes of the source since this pipe was made."""
         reader = self.tables.spark.readStream.format("cortado").option("endpoint", self.tables.endpoint)
         return reader.options(table=self.source.full_name, startingAt=self.began, **options).load()
 
@@ -54,7 +54,7 @@ class Pipe:
         return query
 
     def transactions(self) -> list[LargeTransactionRecord]:
-        """Of this target, by when they began."""
+        """Return the transactions of this target, in the order in which they began."""
         names = (self.target.full_name,)
         return [each for each in self.tables.client.large_transactions.list() if each.tables == names]
 
@@ -240,7 +240,7 @@ def test_what_a_dead_driver_has_left_is_in_nobodys_way(tables: SparkTables, tmp_
     pipe = Pipe(tables, tmp_path, {"id": "long", "v": "long", "name": "string"})
     pipe.source.put({"id": 0, "v": 0, "name": "x"})
     first = pipe.run(pipe.changes(), operation="changes")
-    # Its next batch is begun; the process that stages for it is killed, so nobody commits or aborts it.
+    # Its next batch is begun; the process that stages for it is killed, so no process commits or aborts it.
     table_id = show_table_id(tables.client.describe(pipe.target.full_name).table_id)
     own = {"application": str(first.id), "version": 1, "owner": f"query {first.id} into table {table_id}"}
     begun = tables.client.large_transactions.begin([pipe.target.full_name], ttl_s=600, **own)

@@ -141,7 +141,7 @@ def test_a_job_of_an_application_that_is_repeated_changes_nothing(tables: SparkT
         _append(tables, _people(tables.spark, 100, name=name), table, txnVersion=version, **own)
         assert set(_names(table)) == {expected}
     assert [each.cause for each in _transactions(tables, table)] == ["", "repeated", "repeated", ""]
-    # Rows that are there refuse an insert, but nobody looks at those of a job that is repeated.
+    # Rows that are there refuse an insert, but those of a repeated job are not checked.
     _append(tables, _people(tables.spark, 100), table, txnVersion=4, **{**own, "operation": "insert"})
     assert set(_names(table)) == {"d"}
 
@@ -206,7 +206,7 @@ def test_what_a_dead_driver_leaves_is_locked_until_its_lease_ends_and_then_is_go
     begun = parts.begin([table.full_name], ttl_s=2)
     with parts.staging(begun.transaction_id, ttl_s=2) as staging:
         staging.table(table.full_name).bulk([{"id": 1, "name": "x"}])
-    # As after a kill of the driver: nobody keeps it alive.
+    # As after a kill of the driver: its lease is not renewed.
     try:
         tables.client.with_timeout(0.5).table(table.full_name).put({"id": 1, "name": "y"})
     except KeyLocked as locked:

@@ -155,7 +155,7 @@ def _cycled(values: tuple[Any, ...]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Round:
-    """What came of the way through Spark and back."""
+    """Return the value after its way through Spark and back."""
 
     types: dict[str, str]
     arrow: list[dict[str, Any]]

@@ -54,7 +54,7 @@ ROUNDABOUT_MAX: Final = {
     "store": 1.5,
     "spark_connector": 2.0,
     "proto": 0.9,
-    "tests": 5.8,
+    "tests": 0.7,
     "benchmarks": 1.3,
     "examples": 0.7,
     "tools": 2.8,

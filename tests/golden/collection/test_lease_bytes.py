@@ -39,7 +39,7 @@ def test_the_list() -> None:
 
 
 def test_what_principals_name() -> None:
-    """What lies under the id of another, and in the list: made of the names of its principal."""
+    """The item under another principal's id, and in the list: made of the names of its principal."""
     assert own_id("", b"a" * 16) == b"a" * 16
     assert own_id("etl", b"a" * 16).hex() == "3347959c2b9ef0e486c30d12c8b937b2"
     assert tag_of("etl").hex() == "1169d7dbdd3d51f6"

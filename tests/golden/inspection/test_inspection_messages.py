@@ -1,4 +1,4 @@
-"""What people and scripts see of stored keys, of a log and of versions: a change is one for the scripts that read them.
+"""Stored keys, a log and versions as people and scripts see them: a change here affects scripts that read them.
 
 ``python tests/golden/inspection/test_inspection_messages.py > tests/golden/inspection/inspection.txt`` writes the file
 anew (with ``tests`` on the path).

@@ -36,7 +36,7 @@ def written() -> LogDisk:
 
 
 def lines() -> Iterator[str]:
-    """What was appended, and each file's bytes in lines of 32; those of zeros are left out."""
+    """The appended records, and each file's bytes in lines of 32; lines of zeros are left out."""
     disk = written()
     for found in walk(disk):
         record = found.record

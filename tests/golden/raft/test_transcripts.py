@@ -1,6 +1,6 @@
 """The protocol as text: each file of ``transcripts/`` is a scenario. Its commands are run, and the output is compared.
 
-A difference is a change of what a log does. Where it is meant, ``PYTHONPATH=tests python
+A difference is a change of the log's behaviour. If it is intended, ``PYTHONPATH=tests python
 tests/golden/raft/test_transcripts.py`` writes the files anew; ``transcripts/README.md`` says how they are read.
 """
 
