@@ -94,7 +94,7 @@ def reset_term_writes(group_id: int, log: StoredLog, applied: tuple[int, int]) -
         raise InvalidArgument("data_dir", problem)
     out_of_bounds = log.records[kept:]
     if term > TERM_MAX or (out_of_bounds and out_of_bounds[0].index <= applied[0]):
-        problem = f"what it applied is of term {applied[1]}, out of bounds: take another node's, or a backup"
+        problem = f"its applied entries are of term {applied[1]}, out of bounds: take another node's, or a backup"
         raise InvalidArgument("data_dir", problem)
     new_term = term + TERM_AHEAD_MAX // 2
     new = replace(state, term=new_term, voted_for="")

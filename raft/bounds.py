@@ -87,7 +87,7 @@ def _problem_of_snapshot(notice: pb.SnapshotNotice, term: int) -> str:
 def _problem_of_request(request: pb.VoteRequest, term: int) -> str:
     asked = term + 1 if request.is_pre_vote else term
     if request.term != asked:
-        return f"it asks for a vote in term {request.term}, where its own term, {term}, would ask in {asked}"
+        return f"it asks for a vote in term {request.term}, but with its own term, {term}, it would ask in {asked}"
     if request.last_index > INDEX_MAX:
         return f"last_index {request.last_index} is above {INDEX_MAX}"
     if request.last_term > term:

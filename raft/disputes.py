@@ -175,7 +175,7 @@ class Disputes:
         if claim.is_of_lost_end:
             return f"the log ends at entry {journal.last_index}, but {place} was acknowledged"
         ours = journal.term_at(claim.index)
-        return f"{place} is one of term {claim.entry_term}, where one of term {ours} was committed"
+        return f"{place} is one of term {claim.entry_term}, but one of term {ours} was committed"
 
     # --- settling -----------------------------------------------------------------------------------------------------
 

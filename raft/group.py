@@ -271,7 +271,7 @@ class RaftLog:
             return
         core = self._core
         if not self.standing.may_speak(sender):
-            self.refusals.note(sender, "it is no member that we know, and nobody vouched for it")
+            self.refusals.note(sender, "it is no known member, and no member vouched for it")
             return
         problem = problem_of(message, core.journal.term) or self.disputes.problem_of(sender, message, kind)
         if problem:

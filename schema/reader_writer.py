@@ -245,7 +245,7 @@ def _compare(reader: AvroType, writer: AvroType, path: str) -> Iterator[_Differe
             known = set(reader.symbols)
             missing = [symbol for symbol in writer.symbols if symbol not in known]
             if missing and reader.default is None:
-                message = f"{reader.name} lacks {listed(missing)}, and has no default to stand for what it lacks"
+                message = f"{reader.name} lacks {listed(missing)}, and has no default for them"
                 yield Incompatibility(path, IncompatibilityKind.MISSING_ENUM_SYMBOLS, message)
         case Record(), Record():
             yield from _name_mismatch(reader, writer, path)

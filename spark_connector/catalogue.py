@@ -50,11 +50,11 @@ def options_of_new_table(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options in its ``OPTIONS``. Raises InvalidArgument for a LOCATION, and for a secret that would be
     kept."""
     if _LOCATION in options:
-        problem = "must not be given: OPTIONS (table 'database.table') says where the rows are"
+        problem = "must not be given: OPTIONS (table 'database.table') names the table"
         raise InvalidArgument("LOCATION", problem, options[_LOCATION])
     found = {name.removeprefix(_OPTION): value for name, value in options.items() if name.startswith(_OPTION)}
     if any(name.lower() == "token" for name in found):
-        problem = "would be kept in Spark's catalogue, for everybody who sees the table: give tokenFile"
+        problem = "would be kept in Spark's catalogue, in sight of all users of the table: give tokenFile"
         raise InvalidArgument("option token", problem)
     return found
 

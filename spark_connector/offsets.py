@@ -94,7 +94,7 @@ class Identity:
             first = _offset(written["first"]) if "first" in written else None
             query, of = str(written["query"]), int(written["table"])
         except (KeyError, ValueError, TypeError, InvalidArgument):
-            raise InvalidArgument("checkpoint", "has an offset that is none", str(written)) from None
+            raise InvalidArgument("checkpoint", "has an invalid offset", str(written)) from None
         name = self.table.full_name
         if of != self.table.table_id:
             problem = f"is of the table {show_table_id(of)}, and {name} is {show_table_id(self.table.table_id)}"
@@ -109,7 +109,7 @@ class Identity:
             return decode_parts(offset.from_key, self.table.key)
         except CortadoError:
             raise InvalidArgument(
-                "checkpoint", "has a key that is none of the table's", offset.from_key.hex()
+                "checkpoint", "has a key that does not belong to the table", offset.from_key.hex()
             ) from None
 
     def at_key(self, ts: Timestamp, key: Any) -> Offset:

@@ -192,7 +192,7 @@ _NOT_OF_STREAM = {
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 _OF_CATALOGUE = (
-    "(Of a table of Spark's catalogue a read knows it, where that was made with OPTIONS and without columns. "
+    "(A read of a table of Spark's catalogue knows it, if that was created with OPTIONS and without columns. "
     "A write needs WITH (table = ...))"
 )
 
@@ -447,7 +447,9 @@ def _application_of_job(given: Mapping[str, str]) -> str:
             raise InvalidArgument(f"option {name}", 'needs the option transactional "true"', given[name])
     if ("txnAppId" in given) != ("txnVersion" in given):
         missing = "txnVersion" if "txnAppId" in given else "txnAppId"
-        raise InvalidArgument(f"option {missing}", "must be given where the other one of txnAppId and txnVersion is")
+        raise InvalidArgument(
+            f"option {missing}", "must be given together with the other one of txnAppId and txnVersion"
+        )
     return _application(given)
 
 

@@ -95,7 +95,7 @@ class TableQuery:
             f"{connection.table} at {options.at or 'the time of df()'}, from {connection.endpoint}",
             f"node:  {'; '.join(where) or 'every row'}",
             f"tasks: {task}",
-            f"Spark: {parts}, and whatever is asked of the DataFrame",
+            f"Spark: {parts}, and all further steps of the DataFrame",
         ]
         return "\n".join(lines)
 

@@ -283,7 +283,7 @@ def _check(node: Node) -> None:
     if not isinstance(node.parent, exp.From | exp.Join | exp.Subquery):
         raise Unsupported(f"{name} as an argument in sql()", "name it behind FROM or JOIN")
     if node.args.get("sample") and node.args.get("alias") is None:
-        raise InvalidArgument("sql", f"must give {name} an alias where TABLESAMPLE stands behind it")
+        raise InvalidArgument("sql", f"must give {name} an alias, since TABLESAMPLE follows it")
 
 
 def _is_plain(node: Node) -> bool:

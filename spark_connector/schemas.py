@@ -107,7 +107,9 @@ def _fields_of(columns: StructType, record: str, around: str, findings: list[Fin
     for column in columns.fields:
         path, found = f"{around}{column.name}", column.dataType.simpleString()
         if not _NAME.fullmatch(column.name) or column.name in taken:
-            why = "its name is taken" if column.name in taken else "its name is none in Avro: letters, digits and _"
+            why = (
+                "its name is taken" if column.name in taken else "its name is not valid in Avro: letters, digits and _"
+            )
             findings.append(Finding(path, found, None, why))
             continue
         taken.add(column.name)

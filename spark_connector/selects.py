@@ -75,7 +75,7 @@ def _grouped(query: str, items: list[str], group_by: str | None) -> tuple[str, d
         raise InvalidArgument("option query", problem, ", ".join(fields) or "none")
     if len(items) == count:
         raise InvalidArgument(
-            "option query", "must SELECT an aggregate, such as count(*), where it has GROUP BY", query
+            "option query", "must SELECT an aggregate, such as count(*), since it has GROUP BY", query
         )
     return ", ".join(items[count:]), {"groupBy": ", ".join(groups)} if groups else {}
 

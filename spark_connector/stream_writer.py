@@ -145,5 +145,7 @@ def _query_and_batch() -> tuple[str, int]:
     assert context is not None
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
     if query is None or batch is None:
-        raise Unsupported("writeStream where tasks are not told their query and batch", "trigger micro-batches")
+        raise Unsupported(
+            "writeStream in a mode that does not tell tasks their query and batch", "trigger micro-batches"
+        )
     return query, int(batch)

@@ -73,6 +73,8 @@ def check_share(asker: Asker, resource: str, *, own: int, total: int, limit: int
         problem = f"there are {total} {resource}, and there can be no more"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource=resource, limit=limit)
     if asker.principal and not asker.is_open and not has_share(own + more - 1, total + more - 1, limit):
-        left = f"the {limit - total} left are for others" if more == 1 else f"{more} more would take what is for others"
+        left = (
+            f"the {limit - total} left are for others" if more == 1 else f"{more} more would take the share of others"
+        )
         problem = f"principal {asker.principal} has {own} of {total} {resource}: {left}"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, resource=resource, limit=limit)

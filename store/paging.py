@@ -90,7 +90,7 @@ def _decode(encoded: bytes) -> tuple[PageToken, bytes]:
     if version != _VERSION:
         raise InvalidPageToken("page_token", f"is of format {version}; this server reads format {_VERSION}")
     if remaining == 0:
-        raise InvalidPageToken("page_token", "goes on where nothing more was asked for")
+        raise InvalidPageToken("page_token", "continues a call that has returned all that was requested")
     token = PageToken(
         read_ts=Timestamp.from_bytes(read_ts),
         resume=body[_HEAD.size :],

@@ -50,7 +50,7 @@ class Caller:
         return Asker(self.name, is_open=False, operates=self.rights.allow(Demand(Permission.OPERATE)))
 
 
-_OFF: Final = "roles are off, and this caller is served only where they are on: see cortado auth enable"
+_OFF: Final = "roles are off, and this caller is served only while they are on: see cortado auth enable"
 
 CALLER: Final[ContextVar[Caller | None]] = ContextVar("cortado_authority", default=None)
 CONNECTION: Final[ContextVar[Callable[[], str]]] = ContextVar("cortado_connection", default=str)

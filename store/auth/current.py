@@ -35,7 +35,7 @@ CALLERS_MAX: Final = 4_096
 _KEYS_MAX: Final = 5
 """A change writes no more: the switch, a principal, one token that comes and two that go."""
 _LOST: Final = (
-    "the key that switches roles on was lost, so nobody may do anything until they are switched off from outside"
+    "the key that switches roles on was lost, so every call is refused until they are switched off from outside"
 )
 
 

@@ -171,7 +171,9 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
 
 
 def _roles_are_off() -> InvalidArgument:
-    problem = "were on in the cluster of this backup, and are off here, so that everybody could read what is restored"
+    problem = (
+        "were on in the cluster of this backup, and are off here, so that all callers could read the restored data"
+    )
     advice = "enable them here first (cortado auth enable), or restore --without-roles"
     return InvalidArgument("roles", f"{problem}: {advice}")
 

@@ -80,6 +80,6 @@ def _chosen(state: SubjectState, version: int, *, permanent: bool) -> list[Subje
         raise NotFound("schema", f"version {version} of subject {state.subject}")
     early = [str(each.version) for each in found if permanent and not each.deleted]
     if early:
-        problem = f"forgets what was deleted before, and version {early[0]} of subject {state.subject} was not"
+        problem = f"removes only deleted versions, and version {early[0]} of subject {state.subject} is not"
         raise InvalidArgument("permanent", problem)
     return found

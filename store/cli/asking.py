@@ -61,7 +61,7 @@ def dry_delete(etag: str | None, if_match: str | None) -> Said:
     if etag is None:
         text = "would delete nothing: it does not exist"
     elif would:
-        text = f"would delete what has the etag {etag}"
+        text = f"would delete the version with etag {etag}"
     else:
         text = f"would be refused: its etag is {etag}, not {if_match}"
     return Said(text, {"would_delete": would, "etag": etag}, note=UNCHANGED)

@@ -59,7 +59,7 @@ class LineEditor:
 
     def _without_history(self, problem: str) -> None:
         self._history = None
-        Renderer().note(f"what is typed is not remembered: {problem}")
+        Renderer().note(f"the history of lines is not kept: {problem}")
 
     def _set_up(self, readline: ModuleType, remembered: list[str]) -> None:
         readline.set_auto_history(False)

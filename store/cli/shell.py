@@ -63,7 +63,7 @@ def words_of(line: str) -> list[str]:
         return []
     operator = next(filter(None, _QUOTED_OR_OPERATOR.findall(line)), None)
     if operator is not None:
-        problem = "must have no pipe, redirection or job; quote what is data"
+        problem = "must have no pipe, redirection or job; quote such characters of data"
         raise InvalidArgument("line", problem, operator)
     try:
         words = shlex.split(line)

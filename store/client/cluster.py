@@ -298,7 +298,7 @@ class AsyncMembership:
         except OutcomeUnknown as unknown:
             now = await self._looked_at()
             if now is None or not to_node_id or now.leader != to_node_id:
-                raise OutcomeUnknown(f"{unknown.problem}; look at the members to see who leads") from None
+                raise OutcomeUnknown(f"{unknown.problem}; look at the members to see the leader") from None
             return to_node_id
         return leader
 

@@ -144,7 +144,7 @@ class AsyncLease:
         _set_at(self._request, at)
         self._is_shared = flag(shared, "shared")
         if shared and not self._request.HasField("timestamp"):
-            raise InvalidArgument("at", "must be a timestamp where the lease is shared", shown(at))
+            raise InvalidArgument("at", "must be a timestamp if the lease is shared", shown(at))
         lease_id = _id_of(self._request) if shared else connection.environment.random_bytes(ID_BYTES)
         self._request.lease_id = self._lease_id = lease_id
         self._keeper = LeaseKeeper(connection, lease_id, ttl_s=ttl_s, timeout_s=timeout_s)

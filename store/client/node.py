@@ -98,7 +98,7 @@ class NodeConnection:
                 failure = failure_of(error)
             problem = failure.error
             if changes and failure.may_have_happened:
-                raise OutcomeUnknown(f"{problem.message()}; what was begun goes on, as cortado status shows")
+                raise OutcomeUnknown(f"{problem.message()}; the work continues, as cortado status shows")
             if not insists or not isinstance(problem, TryAgain) or isinstance(problem, NotLeader):
                 raise problem
             pause_s = max(_PAUSE_S, problem.retry_delay_ms / 1000)

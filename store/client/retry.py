@@ -257,7 +257,7 @@ class Attempts:
                 return OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
             problem = self._late() if is_late else self._why(failure)
             if failure.is_refusal and not isinstance(error, TryAgain):
-                first = "nobody answered one attempt, which may arrive yet"
+                first = "one attempt was not answered, and may still arrive"
                 if not self.may_yet_arrive:
                     first = "one attempt may have done it"
                 problem = f"{first}, and another was refused: {problem}"

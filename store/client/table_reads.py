@@ -199,7 +199,7 @@ class TableReads(Generic[D]):
     async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
         """Yield the documents of a scan, many at a time, as they come."""
         if scan.columns is not None and self._document_type is not None:
-            problem = "must not be given where documents are instances of a class"
+            problem = "must not be given if documents are instances of a class"
             raise InvalidArgument("columns", problem, self._document_type.__name__)
         table = await self._kept(scan.at)
         await table._check_type()

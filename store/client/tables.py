@@ -228,7 +228,7 @@ class AsyncTables:
             later = found.index(index) if found.table_id == table.table_id else None
             if later is not None:
                 ready_ts = str(later.ready_ts) if later.state is IndexState.READY else ""
-                problem = "was begun later than what is read here"
+                problem = "was begun after the time of this read"
                 return IndexNotReady(f"{index} of table {table.full_name}", problem, ready_ts)
         return NotFound("index", f"{index} of table {table.full_name}")
 

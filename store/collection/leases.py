@@ -155,7 +155,7 @@ def decode_lease(lease_id: bytes, version: Version) -> Lease:
             lease_id, ts, stored.ttl_ms, stored.label, version.ts, stored.consumer, stored.owner, stored.principal
         )
     except (DecodeError, InvalidArgument) as malformed:
-        raise DataLoss("lease", f"the value of {lease_id.hex()} is none") from malformed
+        raise DataLoss("lease", f"the value of {lease_id.hex()} is not a lease") from malformed
 
 
 def leases_of(reader: Reader) -> list[Lease]:
@@ -250,8 +250,8 @@ def move(
         if known is not None and known.consumer != consumer:
             raise AlreadyExists("lease", lease_id.hex())
         if known is not None and known.owner != owner:
-            own, other = (each or "nobody in particular" for each in (owner, known.owner))
-            problem = f"is the place of {other}, who moved it at {known.acquired_ts}, and not of {own}"
+            own, other = (each or "no owner" for each in (owner, known.owner))
+            problem = f"is the place of {other}, which moved it at {known.acquired_ts}, and not of {own}"
             end = f"use a name for each, or end the lease {lease_id.hex()}"
             raise InvalidArgument("consumer", f"{problem}: {end}", consumer)
         at = commit_ts if ts is None else ts

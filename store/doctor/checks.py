@@ -132,7 +132,7 @@ def _log(path: str, log: Facts) -> Check:
             name, warn=True, found=f"not looked at: {problem_of(log)}", advice="it could not be read to its end"
         )
     if log["missing"]:
-        return check(name, fail=True, found="there is none", advice=advice)
+        return check(name, fail=True, found="it does not exist", advice=advice)
     size = f"{log['files']} {'file' if log['files'] == 1 else 'files'}, {size_text(log['bytes'])}"
     damaged = log.get("damaged", ())
     if damaged:
@@ -180,7 +180,7 @@ def _local_cluster(facts: Facts) -> Iterator[Check]:
                 f"process of {node['node_id']}",
                 fail=node["given_up"] != "it was removed from the cluster",
                 found=node["given_up"],
-                advice="correct what it says, then cortado cluster down and up",
+                advice="correct the cause, then cortado cluster down and up",
             )
         elif node["starts"] > 1:
             found = f"was started {node['starts']} times"

@@ -41,7 +41,7 @@ def _reach(nodes: Facts) -> Iterator[Check]:
         fail=not reached,
         warn=bool(silent),
         found=f"{len(reached)} of {len(nodes)}" + (f"; {'; '.join(silent)}" if silent else ""),
-        advice="start the nodes that are down and read their logs; where they run, look at --endpoint, --tls-..., "
+        advice="start the nodes that are down and read their logs; if they run, look at --endpoint, --tls-..., "
         "firewalls and certificates",
     )
 

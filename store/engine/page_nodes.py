@@ -254,10 +254,10 @@ class TreePages:
             low, high = self.pages.lows[page], self.pages.highs[page]
             begin = first_begins[position]
             if raw[begin : begin + first_bytes[position]] < low:
-                yield page, "its first key is below what the page above it says"
+                yield page, "its first key is below the bound of the page above it"
             begin = last_begins[position]
             if high and raw[begin : begin + last_bytes[position]] >= high:
-                yield page, "its last key is not below what the page above it says"
+                yield page, "its last key is not below the bound of the page above it"
 
     def _is_in_order_but_few(self, page: int) -> bool:
         """Return whether a few keys of a leaf, and not most of them, are all that stray."""

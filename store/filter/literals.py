@@ -87,7 +87,7 @@ def timestamp_ns(text: str) -> tuple[int, bool]:
     try:
         parsed = parse_moment(text)
     except WrongForm:
-        problem = "must look like 2013-01-01T05:00:00Z, or without the Z where the field is local"
+        problem = "must look like 2013-01-01T05:00:00Z, or without the Z if the field is local"
         raise Malformed(problem) from None
     except Impossible as impossible:
         raise Malformed(f"is no moment: {impossible}") from None

@@ -51,12 +51,12 @@ def configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> G
     if not is_loopback(host) and https is None and not insecure.value:
         problem = (
             "must be a loopback address without https-cert and https-key, unless insecure is set: tokens and data "
-            "could be read on the way, and without roles whoever reaches the port may read and change everything"
+            "could be read on the way, and without roles all callers that reach the port may read and change everything"
         )
         raise InvalidArgument(listen.named(), problem, listen.value)
     acts, metrics = found["console-acts-without-roles"], _metrics(found["metrics-listen"])
     if https is not None and acts.value:
-        raise InvalidArgument(acts.named(), "contradicts https-cert: with it, calls count only where roles are on")
+        raise InvalidArgument(acts.named(), "contradicts https-cert: with it, calls are served only while roles are on")
     return GatewayConfig(
         listen.value,
         port_file=found["port-file"].value,

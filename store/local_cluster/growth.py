@@ -51,7 +51,7 @@ def grow(site: Site, connect: Callable[[], Client]) -> None:
     """Make every member of the plan a voter, and return when one of them leads. Raises Stopped, CortadoError."""
     with connect() as opened:
         client = opened.with_timeout(_CALL_TIMEOUT_S)
-        _wait(site, lambda: bool(client.membership.members().leader), "nobody leads yet")
+        _wait(site, lambda: bool(client.membership.members().leader), "no node leads yet")
         first = site.plan.nodes[0]
         if not first.is_voter:
             site.change(dataclasses.replace(first, is_announced=True, is_voter=True))
@@ -60,7 +60,7 @@ def grow(site: Site, connect: Callable[[], Client]) -> None:
         for node in site.plan.nodes[1:]:
             if not node.is_voter and not node.is_removed:
                 _admit(site, client, node)
-        _wait(site, lambda: bool(client.membership.members().leader), "nobody leads yet")
+        _wait(site, lambda: bool(client.membership.members().leader), "no node leads yet")
 
 
 def watch_removals(site: Site, connect: Callable[[], Client]) -> None:
@@ -79,7 +79,7 @@ def leave_removed(site: Site, client: Client) -> None:
     for node in site.plan.members:
         if node.is_voter and found.member(node.node_id) is None:
             site.change(dataclasses.replace(node, is_removed=True))
-            site.say(f"{node.node_id} was removed from the cluster; what it held is left in its directory")
+            site.say(f"{node.node_id} was removed from the cluster; its data is left in its directory")
 
 
 def _left_removed(site: Site, client: Client) -> bool:
@@ -109,7 +109,7 @@ def _members(site: Site, client: Client) -> Members:
         found.append(client.membership.members())
         return True
 
-    _wait(site, ask, "nobody answers yet")
+    _wait(site, ask, "no node answers yet")
     return found[-1]
 
 

@@ -135,7 +135,7 @@ class Ledger:
             elif place is not None and record.kind is RecordKind.TRUNCATE:
                 self.places[record.group_id] = Place(place.hard_state, record.index - 1)
         if self.state() != list(state):
-            raise ValueError("its first frame is none that a segment begins with")
+            raise ValueError("its first frame is of a kind that begins no segment")
 
 
 def _next(place: Place | None, record: LogRecord) -> Place:

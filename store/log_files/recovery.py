@@ -196,7 +196,7 @@ class _Replay:
             self._groups = {group_id: StoredGroup(place.hard_state) for group_id, place in ledger.places.items()}
             self._gone = {group_id: place.last for group_id, place in ledger.places.items()}
         elif ledger.state() != list(frame.records):
-            raise ValueError("its first frame is not what the segments before it come to")
+            raise ValueError("its first frame does not follow from the segments before it")
         ledger.segments.append(Held(segment.number, segment.size_bytes))
 
     def _take_record(self, record: LogRecord) -> None:

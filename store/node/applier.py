@@ -102,7 +102,7 @@ class Applier(Outstanding[Committed, AppliedState]):
 
     def no_room(self, _work: Committed, error: ResourceExhausted) -> bool:
         if not self.refused_for:
-            _LOG.warning("what is committed cannot be applied: %s", error)
+            _LOG.warning("committed entries cannot be applied: %s", error)
         self._pipeline.refuse_waiting(error)
         self._on_refused()
         return False

@@ -68,7 +68,7 @@ class Duties:
             except CortadoError as refusal:
                 _LOG.info("%s waits: %s", name, refusal)
             except Exception:
-                _LOG.exception("a defect in what the leader does beside writes: %s", name)
+                _LOG.exception("a defect in the leader's duties beside writes: %s", name)
             else:
                 return
             await asyncio.sleep(AGAIN_S)

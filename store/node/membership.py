@@ -90,7 +90,7 @@ class Membership:
                 driver.until(lambda: driver.log.leader not in own or driver.log.is_leader), TRANSFER_S
             )
         except TimeoutError as late:
-            raise OutcomeUnknown(f"{chosen} did not take over in {TRANSFER_S:g} s, and nobody leads now") from late
+            raise OutcomeUnknown(f"{chosen} did not take over in {TRANSFER_S:g} s, and no node leads now") from late
         if driver.log.leader == self._node_id:
             raise Unavailable(f"{chosen} did not take over in time: this node leads on")
         return driver.log.leader

@@ -121,7 +121,7 @@ class Patrol:
             is_over = await self._step(WALK_ITEMS, WALK_BYTES)
         part = "all of it" if is_over else f"about {self.progress.fraction:.0%}; the rest follows while it serves"
         read_bytes = self._read_bytes
-        _LOG.info("verified %d bytes of what is stored, %s: %d places damaged", read_bytes, part, self._damaged)
+        _LOG.info("verified %d stored bytes, %s: %d places damaged", read_bytes, part, self._damaged)
         if is_over:
             self._end_pass()
 
@@ -172,7 +172,7 @@ class Patrol:
             # Bad items in a state that is being replaced under our hands are no damage of it.
             if self._is_readable():
                 for each in piece.damage:
-                    _LOG.critical("what is stored here is damaged: %s", each.what)
+                    _LOG.critical("stored data is damaged: %s", each.what)
                     self._on_damage(each)
             return piece
 

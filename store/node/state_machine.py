@@ -140,7 +140,7 @@ class StateMachine:
             self._load_records(newest)
         except CortadoError as damage:
             problem = "whether a restore is under way, or what large transactions have staged"
-            _LOG.error("it cannot be read %s: nobody is served: %s", problem, damage)
+            _LOG.error("it cannot be read %s, so no call is served: %s", problem, damage)
             self.restore = UNREADABLE
 
     def _load_records(self, newest: Reader) -> None:
@@ -158,7 +158,7 @@ class StateMachine:
             is_enabled = self._load_from(txn).roles_on
         self.roles = stored_roles(newest, is_enabled=is_enabled)
         if self.roles.problem:
-            _LOG.error("nobody can say who may do what: nobody is served: %s", self.roles.problem)
+            _LOG.error("the rights of callers cannot be read, so no call is served: %s", self.roles.problem)
 
     def load(self) -> AppliedState:
         """Return the engine's applied state: at the start, and after a snapshot was installed below this object."""

@@ -79,7 +79,7 @@ class Readiness:
         if host is None:
             found = [Problem(Reason.STARTING, "the node starts, or joins its cluster")]
             if self._starting is not None and self._starting.refused_for:
-                full = f"what is committed cannot be applied, and is waited for: {self._starting.refused_for}"
+                full = f"committed entries cannot be applied yet: {self._starting.refused_for}"
                 found.append(Problem(Reason.NO_ROOM, full))
             return found
         status, failure = node_status(host), host.meta.driver.failure
@@ -106,9 +106,9 @@ class Readiness:
     def _behind(self, host: Host) -> list[Problem]:
         fresh_ms = host.meta.log.fresh_as_of_ms
         if fresh_ms is None:
-            return [Problem(Reason.BEHIND, "it has not heard yet what is committed")]
+            return [Problem(Reason.BEHIND, "it does not know the committed entries yet")]
         lag_ms = self._monotonic_ms() - fresh_ms
         if lag_ms <= self._lag_ms_max:
             return []
-        problem = f"what was committed in the last {lag_ms:.0f} ms may not be applied, {self._lag_ms_max} ms may pass"
+        problem = f"entries committed in the last {lag_ms:.0f} ms may not be applied; {self._lag_ms_max} ms are allowed"
         return [Problem(Reason.BEHIND, problem)]

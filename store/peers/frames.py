@@ -159,7 +159,7 @@ class FrameBuffer:
 
 def _named(code: int) -> str:
     """Return a kind from outside."""
-    return f"a frame {_NAMES[code]}" if code in _NAMES else f"a frame of kind {code}, which is none"
+    return f"a frame {_NAMES[code]}" if code in _NAMES else f"a frame of the unknown kind {code}"
 
 
 def _language(first: bytes) -> str:

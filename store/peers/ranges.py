@@ -84,5 +84,5 @@ async def read_range(target: Target, request: ReadRangeRequest) -> Answer:
         async with asyncio.timeout(silence_ms / 1000):
             answer = await ask(target, Kind.READ_RANGE, request.SerializeToString(), Kind.RANGE)
     except TimeoutError:
-        raise Unavailable(f"node {node_id} did not say for {silence_ms} ms what it has") from None
+        raise Unavailable(f"node {node_id} did not send its items for {silence_ms} ms") from None
     return answered(answer, node_id)

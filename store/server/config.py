@@ -156,7 +156,7 @@ class ServerConfig:
             if not self.insecure and not self.has_tls and not is_loopback(host):
                 problem = (
                     "must be a loopback address while nothing is encrypted: give tls-cert, tls-key and tls-ca, or "
-                    "--insecure, with which everybody who reaches the port may read and change everything"
+                    "--insecure, with which all callers that reach the port may read and change everything"
                 )
                 raise InvalidArgument(name, problem, address_of(host, port))
         if self.address() == self.peer_address() and self.address()[1]:

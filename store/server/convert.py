@@ -158,7 +158,7 @@ def dropped_message(record: Dropped) -> tables_pb2.Dropped:
 
 def _must_be_true(value: bool, field: str) -> None:
     if not value:
-        raise InvalidArgument(field, "must be true where it is set: leave the condition out instead", "false")
+        raise InvalidArgument(field, "must be true if it is set: leave the condition out instead", "false")
 
 
 def _part_value(message: common_pb2.Value, part: KeyPart, field: str) -> KeyValue:

@@ -77,7 +77,7 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
         os._exit(EXIT_IO if is_of_the_disk(error) else EXIT_SOFTWARE)
     failed.cancel()
     await _hand_over(served)
-    _LOG.info("stopping: %d ms for what is in flight", served.config.stop_grace_ms)
+    _LOG.info("stopping: %d ms for calls in flight", served.config.stop_grace_ms)
     # New calls are refused from here on, and the streams that carry calls end when these are answered.
     ending = asyncio.ensure_future(served.port.stop(served.config.stop_grace_ms / 1000))
     served.calls.stop()

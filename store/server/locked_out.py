@@ -31,7 +31,7 @@ async def switch_off_where_marked(host: Host, data_dir: Path) -> None:
         try:
             if is_enabled and replica.driver.leadership.is_ready:
                 await replica.keep_house(changes.switched_off())
-                _LOG.warning("roles are off, as %s asked for: everybody may do everything", mark)
+                _LOG.warning("roles are off, as %s asked for: all callers may do everything", mark)
             elif not is_enabled and replica.leader is not None:
                 mark.unlink(missing_ok=True)
         except CortadoError as problem:

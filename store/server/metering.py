@@ -93,7 +93,7 @@ class Metering:
             try:
                 self.meters.measured(meter, sum([await self._size(within) for within in self._ranges(meter)]))
             except CortadoError as error:
-                _LOG.debug("what is stored of %s is not measured: %s", meter.quota.target, error)
+                _LOG.debug("the stored bytes of %s are not measured: %s", meter.quota.target, error)
 
     def _ranges(self, meter: Meter) -> list[KeyRange]:
         """Return the key ranges of the meter's target; none if there is no such database."""

@@ -175,8 +175,8 @@ def _survey(held: _Held) -> Survey:
         raise Unsupported("recovery of this directory", f"{path} never joined a cluster, so it holds nothing")
     if held.meta(marker_key(GROUP_ID)) is not None:
         problem = (
-            f"{path} was receiving a snapshot when it stopped: what it holds is no state. Take another survivor, or "
-            "start this one: it goes on by itself where the snapshot's file is whole"
+            f"{path} was receiving a snapshot when it stopped: its data is no complete state. Take another survivor, "
+            "or start this one: it goes on by itself if the snapshot's file is whole"
         )
         raise Unsupported("recovery of this directory", problem)
     state = held.applied

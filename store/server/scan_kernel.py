@@ -40,7 +40,7 @@ async def use_scan_kernel(host: Host, choice: str) -> None:
             await _compile()
             folder = await loop.run_in_executor(None, compiled_folder)
         if folder is None:
-            raise Unfit("what was compiled is not there")
+            raise Unfit("the compiled file is missing")
         kernel = await loop.run_in_executor(None, load, folder)
         host.use_scan_kernel(kernel, min(_THREADS_MAX, os.cpu_count() or 1))
     except Unfit as reason:

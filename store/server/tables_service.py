@@ -326,9 +326,7 @@ class TablesService(SizesService):
             read_ts = await self.scan_ts(self.host.meta, request.at)
             plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)
             if request.repair and request.HasField("at"):
-                raise InvalidArgument(
-                    "at", "must not be set where something is to be repaired: that is the newest state"
-                )
+                raise InvalidArgument("at", "must not be set with repair, which works on the newest state")
             suspects: Suspects = deque() if request.repair else None
             put_right = tables_pb2.CheckTableResponse()
             async with aclosing(self.stream(self._step(plan, suspects, None, 0, 0))) as replies:
@@ -417,7 +415,7 @@ def _seen(tables: Iterator[TableDescriptor], rights: Rights, now: Catalog | None
 def _number(after: str) -> int:
     """Return the number of a drop; 0 before the first one. Raises InvalidPageToken."""
     if after and not (after.isascii() and after.isdigit() and len(after) <= _NUMBER_DIGITS):
-        raise InvalidPageToken("page_token", "is not a page token of what was dropped")
+        raise InvalidPageToken("page_token", "is not a page token of this list")
     return int(after or "0")
 
 

@@ -194,12 +194,12 @@ def _begun(
     """Return the transaction's start, isolation and footprint. Raises InvalidArgument, TooLarge."""
     isolation = _ISOLATIONS.get(request.isolation)
     if isolation is None:
-        raise InvalidArgument("isolation", "is none that this server knows", str(request.isolation))
+        raise InvalidArgument("isolation", "is not known to this server", str(request.isolation))
     if not request.HasField("start"):
         if request.footprints:
             raise InvalidArgument("footprints", "must be empty without a start: nothing was read")
         return None, isolation, Footprint()
     if not request.request_id:
         # Without it a retry whose first attempt has committed would conflict with itself.
-        raise InvalidArgument("request_id", "must be set where start is")
+        raise InvalidArgument("request_id", "must be set together with start")
     return timestamp_value(request.start, "start"), isolation, join_footprints(request.footprints, limits)

@@ -468,7 +468,7 @@ def _open_of(reader: Reader, application: Application, asker: Asker, unresolved:
 
 def _check_owner(application: Application, owner: str) -> None:
     if owner != application.owner:
-        own, other = (f"of {each}" if each else "of nobody in particular" for each in (application.owner, owner))
+        own, other = (f"of {each}" if each else "of no owner" for each in (application.owner, owner))
         problem = f"numbers the commits {other}, and this is one {own}: give them names of their own"
         raise InvalidArgument("application", problem, application.name)
 

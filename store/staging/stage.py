@@ -240,8 +240,8 @@ def _check_range(record: Record, keys: Sequence[LogicalKey]) -> None:
     own = record.unresolved()
     for key in (min(keys), max(keys)) if keys else ():
         if not own.may_write(key):
-            began_with = f"is none that transaction {record.transaction_id.hex()} began with"
-            problem = f"{began_with}; where a table of the same name came in its place since, that is another one"
+            began_with = f"is not a table that transaction {record.transaction_id.hex()} began with"
+            problem = f"{began_with}; a table that took its name since is another one"
             raise InvalidArgument("table", problem, dump(key))
 
 

@@ -1,5 +1,5 @@
-"""Transactions of somebody who means no good, or does not know better: one precise error each, nothing half done, and
-the server well afterwards."""
+"""Transactions of hostile or mistaken callers: one precise error each, nothing half done, and the server well
+afterwards."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def footprint(
 
 
 def commit(wire: Wire, *operations: Operation, **fields: Any) -> Any:
-    """Of a transaction that began now, unless ``fields`` say otherwise."""
+    """Commit a transaction that began now, unless ``fields`` say otherwise."""
     fields = {"start": now(wire), "request_id": request_id(wire), **fields}
     return wire.commit(*(operations or [put_pair("n", b"new", b"v")]), **fields)
 
@@ -131,7 +131,7 @@ REFUSED: dict[str, Refused] = {
         started(wall_ms=1 << 50), errors.InvalidArgument, "start.wall_ms: must be between"
     ),
     "an isolation of its own": Refused(
-        lambda: {"isolation": 7}, errors.InvalidArgument, "isolation: is none that this server knows (got 7)"
+        lambda: {"isolation": 7}, errors.InvalidArgument, "isolation: is not known to this server (got 7)"
     ),
     "a request id of two bytes": Refused(
         lambda: {"request_id": b"xx"}, errors.InvalidArgument, "request_id: must have 20 bytes"
@@ -209,7 +209,7 @@ def test_a_footprint_many_times_is_that_footprint(wire: Wire) -> None:
     assert isinstance(error, errors.WriteConflict)
 
 
-# --- what is older than memory -------------------------------------------------------------------------------------
+# --- commits older than memory -------------------------------------------------------------------------------------
 
 
 def forget(wire: Wire) -> None:
@@ -357,7 +357,7 @@ def test_packed_pairs_that_contradict_themselves_are_refused(wire: Wire, what: s
 
 
 def odd_operations(count: int, seed: int) -> list[Operation]:
-    """Of every kind and of odd sizes; all of them together are allowed."""
+    """Return operations of every kind and of odd sizes; all of them together are allowed."""
     source, operations = random.Random(seed), []
     for i in range(count):
         size = source.choice([0, 1, 3, 17, 100, 391])
@@ -510,7 +510,7 @@ def test_own_writes_that_would_be_refused_are_refused_in_a_read(wire: Wire, what
 
 
 def test_own_writes_are_seen_where_nothing_can_be_written(wire: Wire) -> None:
-    """A condition on what it wrote itself holds as it will at the commit."""
+    """A condition on its own writes holds as it will at the commit."""
     written = put_pair("n", b"own", b"v")
     etag = get(wire, [written])
     assert etag.pair.value == b"v"

@@ -85,7 +85,7 @@ def test_an_index_that_was_begun_later_is_not_ready_in_a_view_of_the_past_and_un
     built = client.create_index(name, Index("by_code", ["code"]))
     then = client.at(before).table(name)
     for read in (lambda: list(then.scan(index="by_code")), lambda: then.count(index="by_code")):
-        with pytest.raises(IndexNotReady, match="was begun later than what is read here") as early:
+        with pytest.raises(IndexNotReady, match="was begun after the time of this read") as early:
             read()
         assert early.value.ready_ts == str(built.ready_ts)
     with pytest.raises(NotFound):
@@ -236,7 +236,7 @@ def test_an_index_is_built_under_writers_over_a_leader_that_is_killed(three_node
                 cluster.kill(*killed)
 
         try:
-            # Codes are as many as writes: no two rows share one, whatever comes before what.
+            # Codes are as many as writes: no two rows share one, in any order of events.
             built = client.create_index(name, Index("by_code", ["code"], unique=True), progress=kill_in_the_middle)
             level = client.create_index(name, Index("by_level", ["level desc", "id"]))
         finally:

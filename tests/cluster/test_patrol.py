@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 KEY = b"the-key-to-be-missed"
 FAST = ("--limit.patrol-ms", "200")
 RETAIN = ("--raft.retain-entries", "0", "--raft.retain-bytes", "0")
-"""What is applied leaves the log soon, so that the damage is in the data alone."""
+"""Applied entries leave the log soon, so that the damage is in the data alone."""
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_each_flipped_bit_of_a_timestamp_is_found_while_the_server_runs(server: 
                 client.kv("n").put(KEY, b"over it", if_absent=True)
         finally:
             flip_bit(data_file, places, 8 * len(key) + bit)
-    assert "what is stored here is damaged" in server.log
+    assert "stored data is damaged" in server.log
 
 
 @pytest.mark.parametrize("bit", [7, 53, 90])

@@ -1,4 +1,4 @@
-"""The option ``query``: what it stands for, and what it refuses by clause."""
+"""The option ``query``: its meaning, and its refusals by clause."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_query_stands_for_options(query: str, expected: dict[str, str]) -> Non
         ("SELECT x, FROM a.b", "option query: expected a field or an aggregate, found nothing between commas"),
         ("SELECT count(*), g FROM a.b GROUP BY g", "must name the columns that it groups by before the aggregates"),
         ("SELECT g, count(*) FROM a.b GROUP BY h", "must SELECT the columns of GROUP BY (h), in its order, and"),
-        ("SELECT g FROM a.b GROUP BY g", "must SELECT an aggregate, such as count(*), where it has GROUP BY"),
+        ("SELECT g FROM a.b GROUP BY g", "must SELECT an aggregate, such as count(*), since it has GROUP BY"),
     ],
 )  # fmt: skip
 def test_what_is_more_than_a_read_of_one_table_is_refused_by_clause(query: str, expected: str) -> None:

@@ -1,4 +1,4 @@
-"""``sql()``: Spark's answer to the same text without pushdown, from less; one timestamp; and what is refused."""
+"""``sql()``: Spark's answer to the same text without pushdown, from less; one timestamp; refusals."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _run(world: SparkTables, text: str, **options: Any) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def plain(world: SparkTables) -> Iterator[Callable[[str], list[Row]]]:
-    """What Spark answers by itself, of whole tables."""
+    """Return Spark's own answer from whole tables."""
     views = {"f": "plain_flights", "p": "plain_planes"}
     for view, table in zip(views.values(), (FLIGHTS, PLANES), strict=True):
         world.read(table).createOrReplaceTempView(view)
@@ -165,7 +165,7 @@ def test_empty_tables_are_read(tables: SparkTables) -> None:
         ("SELECT 1 FROM {f}; SELECT 2 FROM {f}", "sql: must be one statement (got 2 statements)"),
         ("INSERT INTO {f} SELECT * FROM {f}", "sql() of INSERT is not supported: it takes queries"),
         ("SELECT * FROM {f} TIMESTAMP AS OF '2013-01-01'", "all tables are read at one time: give it as at=..."),
-        ("SELECT * FROM {f} TABLESAMPLE (5 ROWS)", "an alias where TABLESAMPLE stands behind it"),
+        ("SELECT * FROM {f} TABLESAMPLE (5 ROWS)", "an alias, since TABLESAMPLE follows it"),
         ("SELECT * FROM d.absent", "NotFound: no table d.absent"),
         ("SELECT nmae FROM {f}", "nmae"),
     ],

@@ -59,7 +59,7 @@ class Query:
         return found
 
     def rows(self, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """Of a batch between two offsets."""
+        """Return the rows of a batch between two offsets."""
 
         def read(reader: ChangesStreamReader) -> list[tuple[Any, ...]]:
             batches = [batch for each in reader.partitions(start, end) for batch in reader.read(each)]
@@ -138,7 +138,7 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
     ):
         client.create_database("d")
         table = SparkTables(spark, client, server.endpoint, "lost").make(PERSON)
-        # What begins is not collected before it is to be.
+        # A stream that begins is not collected too early.
         with client.lease():
             strict = Query(server.endpoint, table, startingAt="latest")
             lenient = Query(server.endpoint, table, startingAt="latest", failOnDataLoss="false", maxRowsPerTrigger="5")
@@ -157,7 +157,7 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
             strict.end()
         with pytest.raises(SnapshotTooOld):
             strict.rows(strict.place, lost)
-        # A batch that was planned before, of which nothing is left: what comes next begins anew.
+        # A batch that was planned before, and has no rows left: the next one begins anew.
         assert lenient.rows(lenient.place, lost) == []
         with client.lease() as pin:
             there = {**lost, "ts": str(pin.timestamp)}
@@ -233,10 +233,10 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
     [
         ({"v": 1}, "has offsets of version 1; this build reads version 2"),
         ({"cluster": "another"}, "is of the cluster another, and this is"),
-        ({"from_key": "0g"}, "has an offset that is none"),
-        ({"first": "soon"}, "has an offset that is none"),
-        ({"state_at": "soon"}, "has an offset that is none"),
-        ({"from_key": "ff"}, "has a key that is none of the table's"),
+        ({"from_key": "0g"}, "has an invalid offset"),
+        ({"first": "soon"}, "has an invalid offset"),
+        ({"state_at": "soon"}, "has an invalid offset"),
+        ({"from_key": "ff"}, "has a key that does not belong to the table"),
     ],
 )
 def test_offsets_that_are_none_are_refused(tables: SparkTables, changed: dict[str, Any], said: str) -> None:

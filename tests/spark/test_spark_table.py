@@ -1,4 +1,4 @@
-"""``table()`` and aggregates: what is left to the node, one fresh load for each ``df()``, rows that are final."""
+"""``table()`` and aggregates: the work of the node, one fresh load for each ``df()``, rows that are final."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ def test_explain_says_what_runs_where(tables: SparkTables) -> None:
         "d.t at the time of df(), from h:1",
         "node:  filter n = 1; limit 10",
         "tasks: g of each row decoded",
-        "Spark: 1 partition, and whatever is asked of the DataFrame",
+        "Spark: 1 partition, and all further steps of the DataFrame",
     ]
     grouped = table(tables.spark, "d.t", endpoint="h:1", partitions=3).group_by("g").agg("count(*) as n").at("0.5.0")
     assert grouped.explain().splitlines() == [
         "d.t at 0.5.0, from h:1",
         "node:  aggregate count(*) as n; group by g",
         "tasks: groups of 3 ranges merged",
-        "Spark: 1 partition, and whatever is asked of the DataFrame",
+        "Spark: 1 partition, and all further steps of the DataFrame",
     ]
 
 

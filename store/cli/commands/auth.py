@@ -68,7 +68,7 @@ def disable(session: Session) -> Answer:
     """Switch roles off: all callers that reach the cluster may do everything. Principals and grants stay."""
     with session.client() as client:
         status = client.auth.disable()
-    return Said("roles are off: everybody may do everything", {"enabled": status.enabled})
+    return Said("roles are off: all callers may do everything", {"enabled": status.enabled})
 
 
 @command("auth status", examples="cortado auth status -o json")
@@ -77,7 +77,7 @@ def status(session: Session) -> Answer:
     with session.client() as client:
         found = client.auth.status()
     record = {"enabled": found.enabled, "principals": found.principals, "admins": found.admins}
-    shown = [("roles", "on" if found.enabled else "off: everybody may do everything")]
+    shown = [("roles", "on" if found.enabled else "off: all callers may do everything")]
     return Fields([*shown, ("principals", found.principals), ("admins", found.admins)], record)
 
 
@@ -87,7 +87,7 @@ def whoami(session: Session) -> Answer:
     with session.client() as client:
         found = client.auth.who_am_i()
     if found.principal is None:
-        text = "nobody that is known; roles are off, so you may do everything"
+        text = "an unknown caller; roles are off, so you may do everything"
         return Said(text, {"enabled": found.enabled, "principal": None})
     fields = [("principal", found.principal.name), ("kind", found.principal.kind), ("grants", _grants(found.principal))]
     return Fields(fields, {"enabled": found.enabled, "principal": _record(found.principal)})

@@ -227,7 +227,7 @@ def rebuild(
 
 def _rebuild_rehearsed(found: Members, member: MemberStatus) -> Answer:
     others = [each.node_id for each in found.members if each.node_id != member.node_id]
-    source = f"one of {', '.join(others)}" if others else "nobody: there is no other member"
+    source = f"one of {', '.join(others)}" if others else "no other member: there is none"
     text = f"would compare the data of {member.node_id} ({member.address}) with {source}, and make it the same"
     return Said(text, {"would_rebuild": member.node_id, "from": others}, note=UNCHANGED)
 

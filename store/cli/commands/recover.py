@@ -67,7 +67,7 @@ def recover(
     if disable_auth:
         recovery.disable_auth(data_dir, dry_run=True)
         if not dry_run:
-            confirm(f"Have the node of {data_dir} switch roles off for everybody once it leads?", yes=yes)
+            confirm(f"Have the node of {data_dir} switch roles off for all callers once it leads?", yes=yes)
             recovery.disable_auth(data_dir, dry_run=False)
         text = UNCHANGED if dry_run else "it switches roles off once it leads; start a majority of the voters so"
         return Said(text, {"data_dir": str(data_dir), "was_changed": not dry_run})

@@ -218,7 +218,7 @@ class Watches:
             self._leaderless_s = now_s
         elif now_s - self._leaderless_s >= self._limits.watch_leaderless_ms / 1_000:
             self._leaderless_s = None
-            problem = "this replica knows no leader, and cannot tell what it misses: go on at another node"
+            problem = "this replica knows no leader, and may lack changes: go on at another node"
             self.end_all(Unavailable(problem, retry_delay_ms=100))
 
     async def _close(self) -> None:

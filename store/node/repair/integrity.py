@@ -81,7 +81,7 @@ class Integrity:
                 _LOG.warning("keys of the index of changes are out of their order")
                 continue
             damage = Damage.of_disorder(each)
-            _LOG.critical("what is stored here is damaged: %s", damage.what)
+            _LOG.critical("stored data is damaged: %s", damage.what)
             self._patrol_found(damage)
         await self.patrol.walk(self._process.limits.walk_ms)
         self.patrol.start()

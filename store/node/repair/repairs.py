@@ -186,7 +186,9 @@ class Repairs:
             raise InvalidArgument("key", problem, damage.what)
         for case in met:
             if not case.is_lost:
-                raise Unavailable(f"{damage.what} may not be lost: {case.problem}; start or remove who does not answer")
+                raise Unavailable(
+                    f"{damage.what} may not be lost: {case.problem}; start or remove the members that do not answer"
+                )
         is_key_right = any(engine_key in case.right_keys for case in met)
         if met[0].damage.space is Space.DATA:
             return AcceptLoss(engine_key, is_key_right)

@@ -135,7 +135,7 @@ class SnapshotReceiver:
             case Installing(why):
                 return f"this replica can't be read now: {why}"
             case Refetching():
-                return "this replica can't be read now: what was to be installed is gone, and is fetched anew"
+                return "this replica can't be read now: its snapshot is gone, and is fetched again"
         return ""
 
     @property

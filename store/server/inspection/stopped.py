@@ -144,5 +144,5 @@ class StoppedNode:
         with self._engine.read() as txn:
             marker = txn.get(Space.META, marker_key(GROUP_ID))
         if marker is not None:
-            problem = "it was receiving a snapshot when it stopped: what it holds is no state"
+            problem = "it was receiving a snapshot when it stopped: its data is no complete state"
             raise Unsupported(f"looking at the data of {self._path}", problem)

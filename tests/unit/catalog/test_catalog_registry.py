@@ -181,7 +181,7 @@ def test_a_softly_deleted_version_is_out_of_everything_and_its_number_stays_take
 def test_versions_are_deleted_softly_and_then_forgotten(store: CatalogStore) -> None:
     for text in (V1, V2):
         store.register("a", text)
-    with pytest.raises(InvalidArgument, match="forgets what was deleted before, and version 2 of subject a was not"):
+    with pytest.raises(InvalidArgument, match="removes only deleted versions, and version 2 of subject a is not"):
         store.write(delete_versions, "a", 2, permanent=True)
     assert store.write(delete_versions, "a", 2, permanent=False).versions == (2,)
     with pytest.raises(NotFound, match="version 2 of subject a"):

@@ -120,7 +120,7 @@ def test_what_comes_back_counts_for_the_principal_that_made_it(store: CatalogSto
         store.write_at(undrop_table, "air", "gone0")
     table(store, "hers")
     with pytest.raises(
-        ResourceExhausted, match="principal alice has 0 of 3 dropped things: 10 more would take what is for others"
+        ResourceExhausted, match="principal alice has 0 of 3 dropped things: 10 more would take the share of others"
     ):
         store.write_at(drop_database, "air", cascade=True)
     store.asker = BOB

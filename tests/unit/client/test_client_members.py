@@ -146,7 +146,7 @@ def test_a_hand_over_whose_answer_was_lost_is_not_repeated(cluster: Members, cli
     cluster.lost = ["after"]
     assert client.membership.transfer_leader("n2") == "n2"
     cluster.lost = ["after"]
-    with pytest.raises(OutcomeUnknown, match="look at the members to see who leads"):
+    with pytest.raises(OutcomeUnknown, match="look at the members to see the leader"):
         client.membership.transfer_leader()
     assert cluster.leader == "n1"
     assert len(cluster.server.calls("Cluster.TransferLeader")) == 2

@@ -135,7 +135,7 @@ def test_a_later_refusal_decides_what_a_server_left_open() -> None:
 def test_a_later_refusal_says_nothing_of_an_attempt_that_may_yet_arrive() -> None:
     call = attempts(WRITE_ID)
     call.delay_after(broken(), 0.0)
-    with pytest.raises(OutcomeUnknown, match=r"may arrive yet.*found present"):
+    with pytest.raises(OutcomeUnknown, match=r"may still arrive.*found present"):
         call.delay_after(answered(ConditionFailed("k", "absent", "present")), 0.1)
 
 

@@ -98,7 +98,7 @@ def test_who_insists_does_not_ask_a_node_again_that_names_another_one(server: Fa
 
 def test_a_change_that_may_have_begun_is_not_asked_for_again(server: FakeServer, node: NodeConnection) -> None:
     server.handlers["Cluster.RebuildReplica"] = lambda request, context: break_off(context)
-    with pytest.raises(OutcomeUnknown, match="what was begun goes on"):
+    with pytest.raises(OutcomeUnknown, match="the work continues"):
         node.ask(*REBUILD, insists=True, changes=True)
     assert len(server.calls("Cluster.RebuildReplica")) == 1
 

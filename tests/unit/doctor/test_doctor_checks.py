@@ -164,7 +164,7 @@ def test_nodes_in_each_others_place_are_named_though_each_is_well() -> None:
         ("data_directories>/d>sync>median_ms", 30.0, "warn", "sync of /d", "30.0 ms"),
         ("data_directories>/d>sync>median_ms", 900.0, "fail", "sync of /d", "900.0 ms"),
         ("data_directories>/d>sync", {"problem": "too full"}, "warn", "sync of /d", "not measured: too full"),
-        ("data_directories>/d>log>missing", True, "fail", "log of /d", "there is none"),
+        ("data_directories>/d>log>missing", True, "fail", "log of /d", "it does not exist"),
         ("data_directories>/d>log>damaged", ["0000000000000001 byte 64: x"], "fail", "log of /d", "byte 64: x"),
         ("data_directories>/d>log>others_may_use", ["log"], "warn", "log of /d", "other users may use log"),
         ("data_directories>/d>log", {"problem": "no answer within 10 s"}, "warn", "log of /d", "no answer within 10 s"),

@@ -196,7 +196,7 @@ def test_keys_beyond_what_the_page_above_says_are_found(fresh: File) -> None:
     count = (fresh.half(page, 12) - 16) // 2
     last = fresh.item(page, count - 1) + 8
     fresh.data[page * PAGE + last] = ord("1")
-    assert "its last key is not below what the page above it says" in fresh.refused()
+    assert "its last key is not below the bound of the page above it" in fresh.refused()
 
 
 @pytest.mark.parametrize(("number", "byte"), [(0, "!"), (0, "1"), (5, "!"), (5, "1"), (-1, "!"), (-1, "1")])

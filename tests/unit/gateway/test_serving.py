@@ -38,7 +38,9 @@ def test_acts_without_roles_are_for_a_gateway_that_is_not_public(tmp_path: Path)
     flags = {"listen": "127.0.0.1:0", "console-acts-without-roles": True}
     assert configuration(flags, {}).acts_without_roles
     public = {**flags, "https-cert": tmp_path / "a.crt", "https-key": tmp_path / "a.key"}
-    with pytest.raises(InvalidArgument, match="contradicts https-cert: with it, calls count only where roles are on"):
+    with pytest.raises(
+        InvalidArgument, match="contradicts https-cert: with it, calls are served only while roles are on"
+    ):
         configuration(public, {})
 
 

@@ -399,7 +399,7 @@ def test_another_owner_does_not_number_commits_under_the_same_name() -> None:
     async def test(scene: Scene) -> None:
         app = ("stream", 1)
         await scene.begin(A, app=app, owner="query 1")
-        for owner, said in (("query 2", "of query 1, and this is one of query 2"), ("", "nobody in particular")):
+        for owner, said in (("query 2", "of query 1, and this is one of query 2"), ("", "no owner")):
             with pytest.raises(InvalidArgument, match=said):
                 await scene.begin(B, app=app, owner=owner)
         await scene.begin(C, app=("later", 1), owner="query 2")

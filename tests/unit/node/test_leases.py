@@ -258,7 +258,7 @@ def test_a_consumers_place_that_has_an_owner_is_moved_by_nobody_else() -> None:
 
         await moved("stream 1")
         kept = await moved("stream 1")
-        for other, said in (("stream 2", "stream 2"), ("", "nobody in particular")):
+        for other, said in (("stream 2", "stream 2"), ("", "no owner")):
             with pytest.raises(InvalidArgument) as refused:
                 await moved(other)
             told = f"is the place of stream 1, who moved it at {kept.acquired_ts}, and not of {said}: "

@@ -72,7 +72,7 @@ def reason_in(answer: bytes) -> str:
         ([b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"], "speaks TLS, and this connection has none"),
         ([b"cortado\x02" + HELLO], "speaks version 2 of the peers' frames"),
         ([PREAMBLE, struct.pack("<IBI", (1 << 32) - 1, Kind.HELLO, 0)], "4294967295 bytes, and it may have 16384"),
-        ([PREAMBLE, struct.pack("<IBI", 0, 200, 0)], "a frame of kind 200, which is none"),
+        ([PREAMBLE, struct.pack("<IBI", 0, 200, 0)], "a frame of the unknown kind 200"),
         ([PREAMBLE, HELLO[:-1] + bytes([HELLO[-1] ^ 1])], "whose checksum does not match"),
         ([PREAMBLE, HELLO, struct.pack("<IBI", 8, Kind.HELLO, 0)], "a frame HELLO where BATCH was due"),
         ([PREAMBLE, HELLO, struct.pack("<IBI", 9 << 20, Kind.BATCH, 0)], "of 9437184 bytes, and it may have 8388608"),

@@ -365,7 +365,7 @@ def test_a_marker_without_its_file_keeps_the_replica_out_until_another_state_is_
         assert not follower.is_readable()
         assert follower.receiver.unreadable
         assert follower.driver.is_paused
-        assert "is fetched anew" in follower.receiver.unreadable
+        assert "is fetched again" in follower.receiver.unreadable
         network.members["n1"] = leader
         await until(follower.is_readable, follower)
         assert contents(engine) == contents(leader.engine)

@@ -102,7 +102,7 @@ async def refused_without_an_id(side: Side) -> None:
     view = TransactionView("snapshot")
     await side.put(b"a", 1)
     writes(view, b"a", await side.get(b"a", view) + 1)
-    with pytest.raises(InvalidArgument, match="request_id: must be set where start is"):
+    with pytest.raises(InvalidArgument, match="request_id: must be set together with start"):
         await side.commit(request_of(view))
     assert await side.get(b"a") == 1
 
