@@ -55,7 +55,7 @@ def operations() -> list[Operation]:
             "GET",
             DOCUMENT,
             get,
-            "The document of a key; of some of its parts, the documents whose keys begin so.",
+            "The document of a key; for some of its parts, the documents whose keys begin with them.",
             (AT, SCHEMA_VERSION, FIELDS, LONGS, IF_NONE_MATCH, *listings.LISTING),
             gives={200: (JSON, AVRO, LINES, CONTAINER), 304: ()},
         ),

@@ -35,7 +35,7 @@ PIECE_BYTES: Final = 64 << 10
 """So many bytes of lines are sent at a time, or one line."""
 
 COUNT: Final = Parameter("count", f"Elements of a page, at most {COUNT_MAX}; default {COUNT_DEFAULT}.", kind="integer")
-PAGE: Final = Parameter("page", "Go on behind a page: what it has as next.", field="page_token")
+PAGE: Final = Parameter("page", "Continue after a page: its next.", field="page_token")
 LOWER: Final = Parameter("lower", "From this key on: a part, or a JSON array of parts.")
 UPPER: Final = Parameter("upper", "Up to this key, without it.", field="range.upper")
 REVERSE: Final = Parameter("reverse", "From the last key to the first.", kind="boolean")
@@ -52,7 +52,7 @@ def token_of(call: Call) -> bytes:
     try:
         return base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidPageToken("page", "must be what a page had as next", shown(given)) from None
+        raise InvalidPageToken("page", "must be the next of an earlier page", shown(given)) from None
 
 
 def page_response(elements: list[Any], token: bytes) -> Response:

@@ -66,7 +66,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if operation.takes:
         found["requestBody"] = {"required": True, "content": _content(operation.takes)}
-    refused: dict[str, Any] = {"description": "Refused: what was wrong, and nothing was done unless it says so."}
+    refused: dict[str, Any] = {"description": "Refused, with the reason; nothing was done unless it says so."}
     if operation.failed is problems.problem_response:
         refused["content"] = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     found["responses"]["default"] = refused

@@ -28,7 +28,7 @@ from cortado.store.names import shown
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _TIMEOUT_MS_MAX: Final = 86_400_000
-_VERSION: Final = Parameter("Connect-Protocol-Version", "1, where it is given.", "header")
+_VERSION: Final = Parameter("Connect-Protocol-Version", "1, if it is given.", "header")
 _TIMEOUT: Final = Parameter("Connect-Timeout-Ms", "How long the caller waits.", "header")
 
 

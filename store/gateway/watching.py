@@ -52,7 +52,7 @@ UNTIL: Final = Parameter(
     "until", "End with the changes of this timestamp or time. Default: no end.", field="options.until"
 )
 INITIAL: Final = Parameter("initialState", "First what there is at that time.", kind="boolean")
-PREVIOUS: Final = Parameter("previous", "With each change, what it replaced.", kind="boolean")
+PREVIOUS: Final = Parameter("previous", "With each change, the value that it replaced.", kind="boolean")
 LAST_EVENT: Final = Parameter(
     "Last-Event-ID", "An id that was sent: the changes after it, whatever after and initialState say.", "header"
 )

@@ -132,7 +132,7 @@ class ReadPoints:
     async def _once_applied(self, condition: Callable[[], bool]) -> None:
         """Return once ``condition`` holds, which applying committed entries brings about. Raises Unavailable."""
         group = self._group
-        problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
+        problem = f"this replica has not applied all entries within {CAUGHT_UP_S:g} s that it knows to be committed"
         await self._soon(lambda: condition() or group.is_installing, problem)
         group.check_serving()
 

@@ -66,7 +66,7 @@ _WITH_TLS: Final = "with certificates"
 PARTS: Final = (
     Part(
         "The node",
-        "Who it is, and whether it can serve: what `/readyz` says, and why.",
+        "The node's identity, and whether it can serve: the result of `/readyz`, and the reasons.",
         (
             _gauge("build_info", "Always 1; the labels say what runs.", "version", "python", "cluster_id", "node_id"),
             _gauge("ready", "1 if the node can serve, as `/readyz` and the gRPC health service say, else 0."),
@@ -110,20 +110,20 @@ PARTS: Final = (
     ),
     Part(
         "Quotas",
-        "What principals, databases and namespaces may use ([quotas](quotas.md)), as this node counts it. "
+        "The use of principals, databases and namespaces under their [quotas](quotas.md), as this node counts it. "
         "`cortado quota list` names them.",
         (
-            _gauge("quotas", "Quotas that there are, by what they are of (principal, database, namespace).", "kind"),
+            _gauge("quotas", "Quotas, by the kind of their target (principal, database, namespace).", "kind"),
             _counter(
                 "quota_refused_total",
-                "Calls refused because a quota was used up, by what it is of and by its limit (calls_per_second, "
-                "bytes_per_second, stored_bytes).",
+                "Calls refused because a quota was used up, by the kind of its target and by its limit "
+                "(calls_per_second, bytes_per_second, stored_bytes).",
                 "kind",
                 "limit",
             ),
             _gauge(
                 "quota_stored_fullest_ratio",
-                "Of the quota of stored bytes that is used up most: used bytes by the limit; at 1 nothing is added.",
+                "The largest use of a quota of stored bytes: used bytes divided by the limit; at 1 nothing is added.",
                 when="with quotas of stored bytes",
             ),
         ),
@@ -163,7 +163,8 @@ PARTS: Final = (
             _counter(
                 "commits_total",
                 "Commits of transactions and batches, by outcome: committed; refused; or a conflict with a key that it "
-                "wrote, a key that it read, a range that it read, or what the name of a table or a namespace means.",
+                "wrote, a key that it read, a range that it read, or the meaning of the name of a table or a "
+                "namespace.",
                 "outcome",
             ),
             _counter(
@@ -227,15 +228,15 @@ PARTS: Final = (
     ),
     Part(
         "Collection",
-        "Old versions are removed below the safepoint, which leases hold back. Only the leader knows of leases, and of "
-        "the pieces in which it looks for what may go.",
+        "Old versions are removed below the safepoint, which leases hold back. Only the leader knows of leases, and "
+        "of the pieces that it examines.",
         (
             _gauge(
                 "safepoint_lag_seconds",
                 "How far back the safepoint is, below which reads are refused; 0 while nothing was ever collected.",
             ),
             _counter("collected_items_total", "Stored items that collection removed on this node."),
-            _gauge("collection_pieces_pending", "Pieces of what is stored that wait to be looked at.", when=_LEADING),
+            _gauge("collection_pieces_pending", "Pieces of the stored keys that are to be examined.", when=_LEADING),
             _gauge("leases", "Leases that there are.", when=_LEADING),
             _gauge(
                 "lease_oldest_seconds", "How long ago the oldest leased timestamp is; 0 without leases.", when=_LEADING
@@ -286,7 +287,7 @@ PARTS: Final = (
             _counter("campaigns_total", "Elections that this node began."),
             _counter("votes_given_total", "Votes that this node gave to others."),
             _counter("log_messages_refused_total", "Messages about the log that were refused: see the node's log."),
-            _gauge("log_disputes", "What members said against this node's log, and is not settled."),
+            _gauge("log_disputes", "Claims of members against this node's log that are not settled."),
             _gauge("members", "Members of the group, by kind (voter, learner).", "kind"),
             _gauge(
                 "member_lag_entries",
@@ -367,9 +368,9 @@ PARTS: Final = (
     ),
     Part(
         "Log files",
-        "What every write waits for: entries, terms and votes are appended to files and synced, one write at a time. A "
-        "file is dropped when nothing in it is needed: all of it is applied durably, and no member that is a little "
-        "behind is to have it from there.",
+        "The disk that every write waits for: entries, terms and votes are appended to files and synced, one write "
+        "at a time. A file is dropped when nothing in it is needed: all of it is applied durably, and no member that "
+        "is a little behind needs it.",
         (
             _histogram(
                 "log_write_seconds", "Time from giving a write to the log thread until it is durable: one flush."
@@ -384,7 +385,7 @@ PARTS: Final = (
     ),
     Part(
         "Storage",
-        "What is applied: one LMDB file, which never shrinks; freed pages are reused.",
+        "The applied data: one LMDB file, which never shrinks; freed pages are reused.",
         (
             _gauge("storage_writable", "0 while there is no room for writes; reads continue."),
             _histogram(
@@ -416,7 +417,7 @@ PARTS: Final = (
             ),
             _counter(
                 "entries_disowned_total",
-                "Entries that this leader gave up because its own data lacks what a follower has.",
+                "Entries that this leader gave up because its own data lacks a version that a follower has.",
             ),
             _gauge("remembered_requests", "Remembered results of requests, for retries."),
             _gauge("remembered_request_bytes", "Bytes of the remembered results."),
@@ -424,7 +425,7 @@ PARTS: Final = (
     ),
     Part(
         "The process",
-        "As the operating system reports it, where it does.",
+        "As reported by the operating system, if it does.",
         (
             _gauge("process_resident_memory_bytes", "Resident memory."),
             _counter("process_cpu_seconds_total", "CPU time, user and system."),

@@ -40,7 +40,11 @@ GATEWAY: Final = Part(
         _gauge("streams_limit", "Maximum number of open streams."),
         _gauge("body_bytes", "Bytes of bodies that are read or worked on."),
         _gauge("body_bytes_limit", "Maximum number of these bytes."),
-        _counter("rejections_total", "What the gateway refused or cut off by itself, by cause.", "cause"),
+        _counter(
+            "rejections_total",
+            "Calls and connections that the gateway refused or cut off by itself, by cause.",
+            "cause",
+        ),
         _counter(
             "upstream_errors_total",
             "Calls that failed since the cluster could not be reached, was overloaded, or did not answer in time.",

@@ -217,7 +217,7 @@ def test_an_act_is_done_by_keyboard_once_its_target_is_typed(console: Console) -
     console.await_text("h1", "Drop a table")
     console.tab_to("typed")
     window.press(*"shop.drop", ENTER)
-    console.await_text("[role=alert]", "Nothing was done. typed: must be the name of what is acted on, shop.dropped")
+    console.await_text("[role=alert]", "Nothing was done. typed: must be the name of the target, shop.dropped")
     console.tab_to("typed")
     window.press(*"shop.dropped", ENTER)
     console.await_text("[role=status]", "Done. Table shop.dropped was dropped")

@@ -34,7 +34,7 @@ def test_leadership_is_handed_over_and_a_form_of_before_counts_no_more(cluster: 
     assert cluster.leader() == first
     answer = send(console, stale, {"form": form})
     assert answer.status_code == 409
-    assert "is not what is there now" in text_of(answer)
+    assert "the page showed an older state" in text_of(answer)
     assert cluster.leader() == first
     assert f"{leader} leads" in act(console, "transfer-leader", node=leader)
 
@@ -50,7 +50,7 @@ def test_a_member_that_is_removed_is_told_of_on_the_page(cluster: Cluster, conso
 
 def test_a_member_is_rebuilt(cluster: Cluster, console: Gateway) -> None:
     follower = next(name for name in cluster.nodes if name != cluster.leader())
-    assert f"{follower} has what the other member has" in act(console, "rebuild-member", node=follower)
+    assert f"{follower} has the same data as the other member" in act(console, "rebuild-member", node=follower)
 
 
 def test_a_leader_that_is_lost_in_the_middle_is_no_failure_and_no_success(cluster: Cluster, console: Gateway) -> None:

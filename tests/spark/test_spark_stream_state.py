@@ -215,7 +215,9 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
         [moved] = client.collection.leases()
         assert (moved.lease_id, str(moved.timestamp)) == (held.lease_id, query.place["ts"])
         second = Query(server.endpoint, table, **own)
-        said = f"option consumerId: is the place of {held.owner}, who moved it at .*, and not of stream .*: use a name"
+        said = (
+            f"option consumerId: is the place of {held.owner}, which moved it at .*, and not of stream .*: use a name"
+        )
         with pytest.raises(InvalidArgument, match=f"{said} for each, or end the lease {held.lease_id}"):
             second.rows(second.place, second.place)
         [kept] = client.collection.leases()

@@ -185,7 +185,7 @@ class LeaseExpired(DidNotHappen):
 
 @dataclass(eq=False)
 class Restoring(DidNotHappen):
-    """The cluster takes the backup of ``timestamp``, and serves no other call until the restore of that id has ended."""
+    """The cluster takes the backup of ``timestamp``, and serves no other call until that restore has ended."""
 
     restore_id: str
     timestamp: str
@@ -194,7 +194,7 @@ class Restoring(DidNotHappen):
     reason: ClassVar[str] = "RESTORING"
 
     def message(self) -> str:
-        return f"the cluster takes the backup of {self.timestamp}, and serves no other call until {self.restore_id} ends"
+        return f"the cluster takes the backup of {self.timestamp}; other calls are refused until {self.restore_id} ends"
 
 
 @dataclass(eq=False)

@@ -81,10 +81,10 @@ class Forms:
         """Raise Refused if this visitor was not given it, for this act on this target, a moment ago."""
         match = _FORM.fullmatch(given)
         if match is None:
-            raise _forged(f"must be what the page of this act holds: {_AGAIN}")
+            raise _forged(f"must be the value from the page of this act: {_AGAIN}")
         request_id, made_ms, seen, mac = match.groups()
         if not hmac.compare_digest(mac, self._mac(secret, act, target, given[: -len(mac) - 1])):
-            raise _forged(f"was not made for you, this act and what it acts on, or for another gateway: {_AGAIN}")
+            raise _forged(f"was made for another visitor, act, target or gateway: {_AGAIN}")
         age_ms = self._now_ms() - int(made_ms)
         if not -AGE_MS_MAX <= age_ms <= AGE_MS_MAX:
             raise _forged(f"is older than {AGE_MS_MAX // 60_000} minutes: {_AGAIN}")
@@ -137,7 +137,7 @@ def _told_again(done: Done) -> Done:
 
 def was_sent(how: str) -> Refused:
     """Return the refusal of a form that already had an effect, and that this one does not repeat."""
-    return Refused(409, InvalidArgument(FORM, f"was sent before, {how}: look at what is there"))
+    return Refused(409, InvalidArgument(FORM, f"was sent before, {how}: look at the present state"))
 
 
 def digest(seen: str) -> str:
@@ -149,7 +149,7 @@ def check_own(headers: Headers) -> None:
     """Raise Refused for a form that no page of this gateway has sent. That an ``Origin`` which is there is the
     gateway's own is checked of every call."""
     if "origin" not in headers:
-        problem = "must be there: browsers say where a form comes from"
+        problem = "must be set: browsers name the origin of a form"
         raise Refused(403, InvalidArgument("Origin", problem))
     site = ", ".join(headers.getlist("sec-fetch-site") or ["same-origin"])
     if site != "same-origin":

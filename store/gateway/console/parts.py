@@ -21,7 +21,7 @@ T = TypeVar("T")
 SHOWN_MAX: Final = 200
 _PLACE_MAX: Final = 10_000_000
 FIND: Final = (
-    Parameter("find", "Only what has this in its name."),
+    Parameter("find", "Only names that contain this."),
     Parameter("from", "From this place of the list on.", kind="integer"),
 )
 

@@ -136,7 +136,7 @@ def _tokens_of(call: Call) -> tuple[bytes, bytes] | None:
     length = _HEAD.unpack_from(given)[0] if len(given) > _HEAD.size else len(given)
     both = given[_HEAD.size :]
     if length > len(both):
-        raise InvalidPageToken("page", "must be what a page of this comparison had as next")
+        raise InvalidPageToken("page", "must be the next of a page of this comparison")
     return both[:length], both[length:]
 
 

@@ -48,7 +48,7 @@ _CHANGES: Final = (
 )
 _CALLS: Final = (
     Parameter("node", "Whose; default: the leader's."),
-    Parameter("within", "Measure for so many seconds; default: since its start.", kind="integer"),
+    Parameter("within", "Measure for this many seconds; default: since its start.", kind="integer"),
     Parameter("sort", "By method, calls, failed, rate, p50 or p99; default: calls."),
     Parameter("methods", "all: those of tools and of the clients' own plumbing too."),
 )
@@ -67,11 +67,11 @@ def operations(samples: Samples) -> list[Operation]:
         _page("/schemas/{subject}", schemas.subject, "the versions of a schema", _VERSIONS),
         _page("/changes", changes.changes, "a live tail of changes", _CHANGES),
         _page("/calls", partial(calls.calls, samples), "the calls of a node", _CALLS),
-        _page("/roles", roles.roles, "principals and what they may", FIND),
+        _page("/roles", roles.roles, "principals and their rights", FIND),
         _page("/acts/{act}", serving.show, "what an act would do", serving.TARGETS),
         _form("/schemas/{subject}", schemas.verdict, "the verdict on a schema; nothing is registered"),
         _form("/acts/{act}", serving.act, "an act", serving.TARGETS),
-        _form("/sign-out", leave, "the browser forgets who signed in"),
+        _form("/sign-out", leave, "the browser forgets the credential"),
     ]
     served = [
         Operation("GET", f"{ROOT}/{name}", partial(_file, name, kind), f"The console: {name}.", gives={200: (kind,)})
@@ -109,7 +109,7 @@ async def leave(call: Call, visitor: Visitor) -> Response:
     check_own(call.headers)
     if not visitor.name:
         raise InvalidArgument("visitor", "must have signed in to sign out")
-    raise Unauthenticated("you have signed out; who signs in now is somebody else")
+    raise Unauthenticated("you have signed out; the next sign-in begins anew")
 
 
 async def _file(name: str, kind: str, _: Call) -> Response:

@@ -36,7 +36,7 @@ from cortado.store.gateway.registry.reading import (
 from cortado.store.gateway.registry.versions import pick
 
 DEFAULT_TO_GLOBAL: Final = Parameter(
-    "defaultToGlobal", "That of all subjects, where the subject has none of its own.", kind="boolean"
+    "defaultToGlobal", "The level of all subjects, if the subject has none of its own.", kind="boolean"
 )
 
 _VERBOSE: Final = Parameter("verbose", "Tell why.", kind="boolean")
@@ -59,7 +59,7 @@ def operations() -> list[Operation]:
         operation("POST", f"{_CHECKED}/{{version}}", check_one, "Whether it fits one version.", *checking),
         operation("GET", "/config", default_level, "The level of all subjects."),
         operation("PUT", "/config", set_default_level, "Sets the level of all subjects."),
-        operation("DELETE", "/config", delete_default_level, "Sets the level of all subjects to what it was at first."),
+        operation("DELETE", "/config", delete_default_level, "Resets the level of all subjects to the initial one."),
         operation("GET", _LEVEL, level, "The level of a subject.", DEFAULT_TO_GLOBAL),
         operation("PUT", _LEVEL, set_level, "Sets the level of a subject."),
         operation("DELETE", _LEVEL, delete_level, "Takes the level of a subject away."),

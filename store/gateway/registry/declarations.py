@@ -53,7 +53,7 @@ def operations() -> list[Operation]:
         Parameter("ruleType", "Changes nothing: schemas have no rules."),
     )
     return [
-        operation("GET", _ID, by_id, "What an id names.", *IDS_ONLY, fetch_max),
+        operation("GET", _ID, by_id, "The schema of an id.", *IDS_ONLY, fetch_max),
         operation("GET", f"{_ID}/schema", declaration, "The declaration that an id names.", *IDS_ONLY),
         operation("GET", f"{_ID}/subjects", subjects, "The subjects that have the schema of an id.", *users),
         operation("GET", f"{_ID}/versions", versions, "The versions that have the schema of an id.", *users),

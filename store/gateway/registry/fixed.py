@@ -33,7 +33,7 @@ def operations() -> list[Operation]:
         rows += [
             operation("GET", path, mode, "The mode: READWRITE.", DEFAULT_TO_GLOBAL),
             operation("PUT", path, set_mode, "Sets the mode, which is READWRITE.", _FORCE),
-            operation("DELETE", path, mode, "Takes a mode away that is none: READWRITE."),
+            operation("DELETE", path, mode, "Has no effect: the mode is READWRITE."),
         ]
     return rows
 

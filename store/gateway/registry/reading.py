@@ -39,12 +39,12 @@ TAKES: Final = (*GIVES[200], BYTES)
 LATEST: Final = 0
 """The version that :func:`version_of` returns for the newest."""
 
-DELETED: Final = Parameter("deleted", "What was softly deleted, too.", kind="boolean")
-DELETED_ONLY: Final = Parameter("deletedOnly", "Only what was softly deleted.", kind="boolean")
+DELETED: Final = Parameter("deleted", "Include softly deleted ones.", kind="boolean")
+DELETED_ONLY: Final = Parameter("deletedOnly", "Only softly deleted ones.", kind="boolean")
 DELETED_ONLY_TOO: Final = Parameter("deleted_only", "As deletedOnly.", kind="boolean")
 OFFSET: Final = Parameter("offset", "How many to leave out at the beginning.", kind="integer")
 LIMIT: Final = Parameter("limit", "How many at most; all for a negative one.", kind="integer")
-NORMALIZE: Final = Parameter("normalize", "Changes nothing: schemas are compared by what they mean.", kind="boolean")
+NORMALIZE: Final = Parameter("normalize", "Changes nothing: schemas are compared by their meaning.", kind="boolean")
 FORMAT: Final = Parameter("format", "Changes nothing: Avro has one form.")
 SUBJECT: Final = Parameter("subject", "Changes nothing: an id names one text in all subjects.")
 FIND_TAGS: Final = Parameter("findTags", "Changes nothing: schemas have no tags.")

@@ -34,8 +34,8 @@ from cortado.store.gateway.registry.reading import (
     subject_of,
 )
 
-PREFIX: Final = Parameter("subjectPrefix", "Only subjects whose names begin so.")
-PERMANENT: Final = Parameter("permanent", "Forget what was softly deleted before.", kind="boolean")
+PREFIX: Final = Parameter("subjectPrefix", "Only subjects whose names begin with this.")
+PERMANENT: Final = Parameter("permanent", "Remove for good versions that were softly deleted.", kind="boolean")
 
 _SUBJECT: Final = "/subjects/{subject}"
 

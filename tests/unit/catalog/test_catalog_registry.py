@@ -186,7 +186,7 @@ def test_versions_are_deleted_softly_and_then_forgotten(store: CatalogStore) -> 
     assert store.write(delete_versions, "a", 2, permanent=False).versions == (2,)
     with pytest.raises(NotFound, match="version 2 of subject a"):
         store.write(delete_versions, "a", 2, permanent=False)
-    with pytest.raises(InvalidArgument, match="version 1 of subject a was not"):
+    with pytest.raises(InvalidArgument, match="version 1 of subject a is not"):
         store.write(delete_versions, "a", 0, permanent=True)
     assert store.write(delete_versions, "a", 0, permanent=False).versions == (1,)
     with pytest.raises(NotFound, match="no subject a"):

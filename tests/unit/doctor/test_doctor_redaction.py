@@ -45,7 +45,7 @@ def test_secrets_are_removed(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "2026-11-20T19:57:20.758Z INFO stopping: 5000 ms for what is in flight",
+        "2026-11-20T19:57:20.758Z INFO stopping: 5000 ms for calls in flight",
         "2026-11-20T20:00:14.213Z INFO node n2 is in cluster 9a8d5136-5c13-42fe-9f0f-e065e29d9633 already",
         "2026-11-20T20:00:14.329Z INFO serving /var/lib/cortado/n1/data on 127.0.0.1:17621",
         "2026-11-20T20:00:15.416Z WARNING node 'n3' of the peers not connected: 127.0.0.1:17624: nothing listens there",

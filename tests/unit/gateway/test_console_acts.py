@@ -184,7 +184,7 @@ def test_a_form_of_another_act_is_refused_before_its_fields_are_read(console: Ga
     form = form_of(get(console, path_of("create-database")))
     for fields in ({"database": "x"}, {"colour": "red"}, {}):
         answer = send(console, path_of("create-table"), {"form": form, **fields})
-        assert (answer.status_code, "was not made for you" in text_of(answer)) == (403, True)
+        assert (answer.status_code, "was made for another visitor" in text_of(answer)) == (403, True)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_form_says_where_it_comes_from(console: Gateway) -> None:
     given = {"form": form_of(get(console, path)), "database": "unsaid"}
     answer = console.run(console.http.post(path, data=given))
     assert answer.status_code == 403
-    assert "Origin: must be there" in text_of(answer)
+    assert "Origin: must be set" in text_of(answer)
     assert "unsaid" not in console.run(console.client.databases())
 
 
@@ -236,7 +236,7 @@ def test_a_form_is_for_one_act_on_one_thing(console: Gateway) -> None:
     ):
         answer = send(console, path, {"form": form, "typed": typed})
         assert answer.status_code == 403
-        assert "was not made for you, this act and what it acts on" in text_of(answer)
+        assert "was made for another visitor, act, target or gateway" in text_of(answer)
     assert is_there(console, one)
     assert is_there(console, other)
 
@@ -289,7 +289,7 @@ def test_the_name_must_be_typed_as_it_is(console: Gateway, typed: str) -> None:
     table = "acts.typed" if is_there(console, "acts.typed") else make_table(console, "typed")
     answer = act_refused(console, "drop-table", {"typed": typed}, table=table)
     assert answer.status_code == 400
-    assert "typed: must be the name of what is acted on, acts.typed" in text_of(answer)
+    assert "typed: must be the name of the target, acts.typed" in text_of(answer)
     assert is_there(console, table)
 
 
@@ -341,7 +341,7 @@ def test_a_form_for_what_has_become_another_thing_is_refused(console: Gateway) -
     console.run(console.client.create_table(table, key=["id"]))
     answer = send(console, path, given)
     assert answer.status_code == 409
-    assert "somebody has changed it meanwhile" in text_of(answer)
+    assert "another caller has changed the target meanwhile" in text_of(answer)
     assert is_there(console, table)
     # The answering page has a form for the present state.
     found = re.search(r'name="form" value="([^"]+)"', answer.text)

@@ -108,7 +108,7 @@ def test_a_form_of_one_visitor_is_none_of_another_and_of_every_gateway(
     form = form_of(get(made, path, **who["operator"]))
     answer = send(made, path, {"form": form, **given}, **who["root"])
     assert answer.status_code == 403
-    assert "was not made for you" in text_of(answer)
+    assert "was made for another visitor" in text_of(answer)
     with gateway_before(made.client.endpoint) as other:
         form = form_of(get(other, path, **who["root"]))
         given = {"principal": "shared", "kind": "certificate", "expires": ""}

@@ -261,7 +261,7 @@ def test_a_consumers_place_that_has_an_owner_is_moved_by_nobody_else() -> None:
         for other, said in (("stream 2", "stream 2"), ("", "no owner")):
             with pytest.raises(InvalidArgument) as refused:
                 await moved(other)
-            told = f"is the place of stream 1, who moved it at {kept.acquired_ts}, and not of {said}: "
+            told = f"is the place of stream 1, which moved it at {kept.acquired_ts}, and not of {said}: "
             then = f"use a name for each, or end the lease {ONE.hex()}"
             assert (refused.value.field, refused.value.problem, refused.value.value) == ("consumer", told + then, "me")
         assert await n1.meta.leases.all() == [kept]

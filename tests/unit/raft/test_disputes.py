@@ -78,7 +78,7 @@ def test_one_message_that_contradicts_what_was_committed_changes_nothing_and_end
         group.store(to)
         assert known(group, to) == before
         assert group.logs[to].refusals.total == 1
-        assert "where one of term 2 was committed" in group.logs[to].disputes.open[0]
+        assert "but one of term 2 was committed" in group.logs[to].disputes.open[0]
     commits(group)
     assert group.logs["n1"].term == 2
     assert not any(log.disputes.open for log in group.logs.values()), "n1 and n2 agree"
@@ -115,7 +115,7 @@ def test_a_replica_ends_where_a_majority_of_others_has_committed_something_else(
     find(group, "n3", "n2", 3, **other)
     if voters == 5:
         find(group, "n4", "n2", 3, **other)
-    said = "entry 4 is one of term 3, where one of term 2 was committed, as .*n3.* confirm: replace this node"
+    said = "entry 4 is one of term 3, but one of term 2 was committed, as .*n3.* confirm: replace this node"
     with pytest.raises(DataLoss, match=said):
         find(group, "n1", "n2", 3, **other)
 

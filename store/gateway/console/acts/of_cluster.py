@@ -75,9 +75,9 @@ async def _rebuild(client: AsyncClient, target: Texts, _given: Texts) -> Done:
     try:
         await patient.open_call_at(found.address, Stubs.cluster.RebuildReplica, request)
     except DeadlineExceeded:
-        problem = f"{node} did not finish within {WAITS_S:g} s; what it began goes on, and may be asked for again"
+        problem = f"{node} did not finish within {WAITS_S:g} s; the work continues, and the act may be repeated"
         raise OutcomeUnknown(problem) from None
-    return Done(f"{node} has what the other member has.", "/ui")
+    return Done(f"{node} has the same data as the other member.", "/ui")
 
 
 # --- jobs and leases ------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ async def _end(client: AsyncClient, target: Texts, _given: Texts) -> Done:
 
 
 async def _collect(client: AsyncClient, _target: Texts, _given: Texts) -> Done:
-    problem = "there is more to collect than a page waits for; what is left is collected by itself"
+    problem = "there is more to collect than a page waits for; the rest is collected by itself"
     removed = await in_time(client.collection.run(), problem)
     return Done(f"{removed:,} stored items were removed on the leader.", "/ui")
 
@@ -162,18 +162,18 @@ ACTS: Final = (
         _job, _of_job(lambda client, job: client.jobs.pause(job)), _cluster, ("job",),
     ),
     Act(
-        "resume-job", "Resume a job", "Resume it", "It goes on where it was.",
+        "resume-job", "Resume a job", "Resume it", "It continues where it was paused.",
         _job, _of_job(lambda client, job: client.jobs.resume(job)), _cluster, ("job",),
     ),
     Act(
         "cancel-job", "Cancel a job", "Cancel it",
-        "It ends, and what it has made so far is taken away: an index that was being built is not there.",
+        "It ends, and its results are removed: an index that was being built is dropped.",
         _job, _of_job(lambda client, job: client.jobs.cancel(job)), _cluster, ("job",), typed="job",
     ),
     Act(
         "end-lease", "End a lease", "End it",
-        "What its holder reads may be collected then: a backup, a scan or a stream that needs it fails, and a consumer "
-        "cannot go on from its place.",
+        "The versions that its holder reads may be collected then: a backup, a scan or a stream that needs them "
+        "fails, and a consumer cannot continue from its place.",
         _lease, _end, _cluster, ("lease",), typed="lease",
     ),
     Act(

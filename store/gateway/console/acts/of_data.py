@@ -243,7 +243,7 @@ ACTS: Final = (
     ),
     Act(
         "rename-table", "Rename a table", "Rename it",
-        "Who uses the name of before finds no table. Rights are on names: those of the new one count then.",
+        "Callers that use the old name find no table. Rights are on names: those of the new name count then.",
         _table, _rename_table, _of_table, ("table",), (Input("name", "New name", required=True),),
     ),
     Act(
@@ -254,9 +254,9 @@ ACTS: Final = (
     Act("drop-table", "Drop a table", "Drop it", _GRACE, _table, _drop_table, _of_table, ("table",), typed="table"),
     Act(
         "check-table", "Check a table", "Check it",
-        "Reads all rows and verifies that each index holds exactly what they say. A repair puts missing entries and "
+        "Reads all rows and verifies that each index agrees with them exactly. A repair puts missing entries and "
         "deletes stray ones; rows stay as they are.",
-        _table, _check_table, _of_table, ("table",), (Input("repair", "Put right what is wrong", "flag"),),
+        _table, _check_table, _of_table, ("table",), (Input("repair", "Repair the indexes", "flag"),),
     ),
     Act(
         "create-index", "Create an index", "Create it",
@@ -278,7 +278,7 @@ ACTS: Final = (
         _namespace, _drop_namespace, _data, ("namespace",), typed="namespace",
     ),
     Act(
-        "undrop", "Bring back what was dropped", "Bring it back", "It comes back with all that it held.",
+        "undrop", "Bring back a dropped thing", "Bring it back", "It comes back with all its data.",
         _dropped, _undrop, _data, ("number",),
         (Input("name", "Under the name", hint="of a namespace: its own"),),
     ),

@@ -90,7 +90,7 @@ ACTS: Final = (
     ),
     Act(
         "grant", "Grant a role", "Grant it",
-        "It holds for whatever has that name, or will.",
+        "The resource need not exist yet: the role holds for its name.",
         nothing, _grant, _roles,
         inputs=(
             Input("principal", "Principal", hint="such as reports", required=True),
@@ -102,7 +102,7 @@ ACTS: Final = (
     ),
     Act(
         "revoke-grant", "Revoke a role", "Revoke it",
-        "What the principal may do by it ends within a second, running streams too.",
+        "The principal loses its right within a second, in running streams, too.",
         _granted, _revoke_grant, _roles, ("principal", "role", "resource"),
     ),
     Act(

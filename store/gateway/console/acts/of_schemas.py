@@ -49,9 +49,9 @@ ACTS: Final = (
         (Input("schema", "An Avro schema, as JSON", "lines", required=True),),
     ),
     Act(
-        "set-compatibility", "Change what a new version must be", "Change it",
-        "It counts for versions that are registered from then on. Less than before may leave readers behind that "
-        "cannot read what is written.",
+        "set-compatibility", "Change the compatibility of new versions", "Change it",
+        "It counts for versions that are registered from then on. A weaker mode may leave readers behind that cannot "
+        "read new documents.",
         _subject, _set_mode, _of_subject, ("subject",),
         (Input("mode", "Compatible", "choice", choices=("", *(each.value for each in CompatibilityMode))),),
     ),

@@ -22,7 +22,7 @@ from cortado.store.names import shown
 TYPED: Final = "typed"
 """The field for the typed name of the target."""
 TARGETS: Final = tuple(
-    Parameter(name, "What is acted on, where the act is on such a thing.")
+    Parameter(name, "The target, if the act has one of this kind.")
     for name in sorted({name for act in ACTS.values() for name in act.target})
 )
 _NO_ACTS: Final = (
@@ -117,14 +117,14 @@ def _given(act: Act, fields: Mapping[str, str]) -> dict[str, str]:
 
 def _check_typed(act: Act, target: Texts, typed: str) -> None:
     if act.typed and typed.strip() != target[act.typed]:
-        problem = f"must be the name of what is acted on, {target[act.typed]}"
+        problem = f"must be the name of the target, {target[act.typed]}"
         raise InvalidArgument(TYPED, problem, shown(typed))
 
 
 def _changed(act: Act) -> Refused:
     problem = (
-        "what the page showed is not what is there now, so nothing was done by this form: somebody has changed it "
-        "meanwhile, or the form was sent before. Look at it again"
+        "the page showed an older state, so this form did nothing: another caller has changed the target meanwhile, "
+        "or the form was sent before. Look at it again"
     )
     return Refused(409, InvalidArgument(act.name, problem))
 
