@@ -8,6 +8,8 @@ Spark worker costs nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cortado.version import __version__
+
 if TYPE_CHECKING:
     from cortado.schema.values import Branch, Duration
     from cortado.store.client import (
@@ -44,8 +46,6 @@ __all__ = [
     "Transaction",
     "__version__",
 ]
-
-__version__ = "0.1.0"
 
 _CLIENT = "cortado.store.client"
 _HOME_OF = {

@@ -25,12 +25,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from cortado import __version__
 from cortado.store.api_level import user_agent
 from cortado.store.client.authorization import Authorization
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
+from cortado.version import __version__
 
 SILENCE_S: Final = 0.8
 """How long nothing may come before a caller asks whether another node leads. Longer than most elections' first half: a

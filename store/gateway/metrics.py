@@ -10,7 +10,6 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from cortado import __version__
 from cortado.errors import CortadoError, PermissionDenied, Unauthenticated
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.observe.exposition import expose
@@ -18,6 +17,7 @@ from cortado.store.observe.families import Found, families
 from cortado.store.observe.gateway_definitions import GATEWAY_DEFINITIONS
 from cortado.store.observe.http import Page, Request, Response, json_response, text_response
 from cortado.store.observe.process import process_numbers
+from cortado.version import __version__
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient

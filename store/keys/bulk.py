@@ -7,17 +7,14 @@ then asks :func:`~cortado.store.keys.keyspace.row_key` or :func:`~cortado.store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
 from cortado.errors import InvalidDocument
-from cortado.store.keys.columns import encode_columns, nulls_of
+from cortado.store.keys.columns import Column, encode_columns, nulls_of
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, check_key_length, index_prefix, row_prefix
 from cortado.store.keys.types import KeyPart, LogicalKey
-
-if TYPE_CHECKING:
-    from cortado.store.keys.codec import Column
 
 
 def row_keys(

@@ -39,19 +39,12 @@ import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn
 from uuid import UUID
 
 from cortado.errors import DataLoss, InvalidArgument
 from cortado.store.keys.decimals import decode_decimal, encode_decimal, end_of_decimal
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Column: TypeAlias = Sequence[KeyValue] | npt.NDArray[np.generic]
-    """One part of many rows: a list, or an array of numbers in which a masked element is null."""
 
 NULL_TAG: Final = 0x05
 TAGS: Final[dict[KeyType, int]] = {
@@ -122,19 +115,6 @@ def encode_part(value: KeyValue, key_type: KeyType, descending: bool = False, *,
     """Encode one part. Raises InvalidArgument for a value of another type or out of range; ``path`` names it there."""
     encoded = _NULL_PART if value is None else _ENCODERS[key_type](value, path)
     return encoded.translate(INVERTED) if descending else encoded
-
-
-def encode_columns(
-    prefix: bytes, columns: Sequence[Column], parts: Sequence[KeyPart], *, suffixes: Sequence[bytes] | None = None
-) -> list[bytes]:
-    """Return ``prefix``, the parts and, if given, the suffix of each row, for many rows at once (needs numpy).
-
-    ``columns`` holds one list or array of equal length for each part. Raises InvalidArgument as :func:`encode_parts`
-    does, naming the row, if a value does not fit.
-    """
-    from cortado.store.keys import columns as vectorised  # The client encodes single keys without numpy.
-
-    return vectorised.encode_columns(prefix, columns, parts, suffixes=suffixes)
 
 
 def successor_of_prefix(encoded: bytes) -> bytes:

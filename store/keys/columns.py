@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -35,10 +35,9 @@ from cortado.store.keys.codec import (
 )
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 
-if TYPE_CHECKING:
-    from cortado.store.keys.codec import Column
-
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+Column: TypeAlias = Sequence[KeyValue] | npt.NDArray[np.generic]
+"""One part of many rows: a list, or an array of numbers in which a masked element is null."""
 
 _SIGN64: Final = np.uint64(1 << 63)
 _NULL_PART: Final = bytes((NULL_TAG,))

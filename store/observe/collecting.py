@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from cortado import __version__
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.changefeed.watches import Watches
 from cortado.store.node.host import Host
@@ -28,6 +27,7 @@ from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.quotas.meters import Meters
 from cortado.store.quotas.quota import KINDS
+from cortado.version import __version__
 
 _MS: Final = 1000.0
 

@@ -34,11 +34,11 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from cortado import __version__
 from cortado.store.observe.requests import CALLER, OK, Ended
 from cortado.store.observe.slow import names_in
 from cortado.store.observe.stages import stages_of
 from cortado.store.observe.traceparent import parse_traceparent
+from cortado.version import __version__
 
 SHUTDOWN_MS: Final = 2_000
 _NS_OF_S: Final = 1_000_000_000

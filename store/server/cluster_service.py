@@ -12,7 +12,6 @@ from pathlib import Path
 
 from google.protobuf.message import Message
 
-from cortado import __version__
 from cortado.errors import InvalidArgument, NotLeader
 from cortado.proto.v1 import cluster_pb2
 from cortado.raft.registry import Roster
@@ -28,6 +27,7 @@ from cortado.store.node.status import node_status
 from cortado.store.peers.identity import check_name
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.service import Service, request_hash
+from cortado.version import __version__
 
 
 class ClusterService(Service):

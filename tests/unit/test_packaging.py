@@ -195,7 +195,7 @@ def test_files_that_are_not_python_are_packaged() -> None:
 
 
 def test_the_version_is_written_once_for_people_and_once_for_tools() -> None:
-    version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/cortado/__init__.py").read_text(), re.MULTILINE)
+    version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/cortado/version.py").read_text(), re.MULTILINE)
     assert version is not None
     assert version[1] == PROJECT["project"]["version"]
 

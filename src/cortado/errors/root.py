@@ -27,6 +27,8 @@ class CortadoError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark carries errors between processes; a dataclass exception does not pickle by its positional args.
-        from cortado.error_metadata import from_metadata, to_metadata
+        return (_of_fields, (type(self), self.fields()))
 
-        return (from_metadata, (self.reason, to_metadata(self)))
+
+def _of_fields(kind: type[CortadoError], fields: dict[str, Any]) -> CortadoError:
+    return kind(**fields)

@@ -7,7 +7,6 @@ from typing import Final
 
 from starlette.responses import Response
 
-from cortado import __version__
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import shown
 from cortado.store.gateway.calls import Call
@@ -15,6 +14,7 @@ from cortado.store.gateway.operations import Operation, Parameter
 from cortado.store.gateway.registry.codes import INVALID_MODE, NOT_PERMITTED, Coded
 from cortado.store.gateway.registry.compatibility import DEFAULT_TO_GLOBAL
 from cortado.store.gateway.registry.reading import PAGE, answer, fields_of, operation, page, subject_of
+from cortado.version import __version__
 
 _MODE: Final = "READWRITE"
 _OTHER_MODES: Final = ("READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")

@@ -15,11 +15,11 @@ from cortado.store.keys.codec import (
     INVERTED,
     decode_part,
     decode_parts,
-    encode_columns,
     encode_part,
     encode_parts,
     successor_of_prefix,
 )
+from cortado.store.keys.columns import encode_columns
 from cortado.store.keys.keyspace import (
     LOGICAL_KEY_BYTES_MAX,
     NUMBER_MAX,
