@@ -21,6 +21,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.owners import ANYBODY, Asker
 
 E = TypeVar("E")
+R = TypeVar("R", bound=Reader)
 
 
 @dataclass(slots=True)
@@ -144,14 +145,14 @@ def _problem(credential: Credential) -> str:
 
 
 def checked(
-    evaluate: Callable[[Reader, Timestamp], E], caller: Caller | None, roles: Callable[[], Roles]
-) -> Callable[[Reader, Timestamp], E]:
+    evaluate: Callable[[R, Timestamp], E], caller: Caller | None, roles: Callable[[], Roles]
+) -> Callable[[R, Timestamp], E]:
     """Return ``evaluate``, refused if the ``roles`` at its place do not allow it. Without a caller it is never refused:
     a step of a job, say."""
     if caller is None:
         return evaluate
 
-    def evaluate_checked(reader: Reader, commit_ts: Timestamp) -> E:
+    def evaluate_checked(reader: R, commit_ts: Timestamp) -> E:
         refusal = denial(roles(), caller, lambda: commit_ts.wall_ms, lambda: reader)
         if refusal is not None:
             raise refusal

@@ -21,7 +21,7 @@ from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.versions import Item, encode_in_turn, encode_version
 from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
-from cortado.store.node.proposals import Outcome, RunResult
+from cortado.store.node.proposals import Outcome
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_each, encode_remembered
 from cortado.store.node.restoring import changes_restore
@@ -143,27 +143,37 @@ class Batch:
         return items
 
     def add_run(self, run: Run, first: Timestamp, effects: RunEffects, size_bytes: int) -> Sequence[Item]:
-        """Take a run's effects and results, one command for each write: at ``first``, and the timestamps behind it."""
+        """Take a run's effects and results, one command for each write that is not refused, one at least: at ``first``,
+        and the timestamps behind it."""
+        accepted = effects.accepted
         if not self.commands:
-            self.first_ts = first
-        count = len(effects.replies)
-        self.last_ts = Timestamp(first.epoch, first.wall_ms, first.logical + count - 1)
-        self.commands += count
+            self.first_ts = Timestamp(first.epoch, first.wall_ms, first.logical + accepted[0])
+        self.last_ts = Timestamp(first.epoch, first.wall_ms, first.logical + accepted[-1])
+        self.commands += len(accepted)
         self.size_bytes += size_bytes
         items = encode_in_turn(effects.keys, effects.payloads, first, effects.places, effects.expiries)
         self.items += items
         self.layer.add(effects.keys, items)
         records = encode_each(run.request_ids, run.hashes, first, effects.replies)
+        if effects.refused:
+            records = [records[place] for place in accepted]
         self.results += records
         self.result_bytes += sum([len(record) for _, record in records])
         run.entry = self.times
-        self.answer(run, RunResult(first, effects.replies), rests=False)
+        self.answer(run, effects.result(first), rests=False)
         return items
 
     def answer(self, proposal: Proposed, outcome: Outcome, *, rests: bool) -> None:
         """Keep the proposal's outcome, to be given once the writes that it rests on are committed."""
         self.answers.append(Answer(proposal, outcome, rests))
         self.callers += proposal.callers
+
+    def take_resting(self) -> list[Answer]:
+        """Take the answers, if no command changes anything."""
+        if self.commands or not self.answers:
+            return []
+        resting, self.answers, self.callers = self.answers, [], 0
+        return resting
 
     def _remove(self, removal: Removal) -> None:
         self.removed.update(removal.keys)

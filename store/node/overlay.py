@@ -176,6 +176,16 @@ class OverlayReader:
         self._find = _find_in(layers, newest, None if has_open_layer else suffix_of(base.read_ts))
         self._open = layers[-1] if has_open_layer and layers else None
 
+    def over(self, layer: Layer) -> OverlayReader:
+        """Return the state with one more layer, the newest. It takes no notes of what it finds in layers."""
+        return OverlayReader(
+            self._base,
+            [*self._layers, layer],
+            recent=self._recent,
+            safepoints=self._safepoints,
+            applied_ts=self._applied_ts,
+        )
+
     @property
     def read_ts(self) -> Timestamp:
         return self._base.read_ts

@@ -45,7 +45,7 @@ from cortado.store.node.disk_room import DiskRoom
 from cortado.store.node.examining import Drawing
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
-from cortado.store.node.overlay import Layers
+from cortado.store.node.overlay import Layers, OverlayReader
 from cortado.store.node.proposals import Outcome, Proposal, WriteResult
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
@@ -230,11 +230,7 @@ class Pipeline:
 
     def take_resting(self) -> list[Answer]:
         """Take the open batch's answers, if none of its proposals changes anything."""
-        batch = self._open
-        if batch.commands or not batch.answers:
-            return []
-        resting, batch.answers, batch.callers = batch.answers, [], 0
-        return resting
+        return self._open.take_resting()
 
     def append_open(self) -> None:
         """Append the open batch to the log. If that raises, the batch is still the open one, with its callers."""
@@ -324,8 +320,11 @@ class Pipeline:
         batch.answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False)
         return batch
 
-    def _accept_run(self, run: Run, reader: Reader, first: Timestamp) -> Batch | None:
+    def _accept_run(self, run: Run, reader: OverlayReader, first: Timestamp) -> Batch | None:
         effects = run.effects(reader, first, self._machine.unresolved, self._limits.command_bytes_max)
+        if not effects.accepted:
+            self._open.answer(run, effects.result(first), rests=True)
+            return None
         batch = self._room_for(run, size_bytes := effects.size_bytes)
         self._layers.newest.wrote(effects.keys, batch.add_run(run, first, effects, size_bytes))
         return batch
@@ -393,6 +392,7 @@ class Pipeline:
             self.leave(answer.proposal, answer.outcome)
         else:
             answer.proposal.finish(answer.outcome)
+            self.requests.forget_refused(answer.outcome, answer.proposal)
 
     def leave(self, proposal: Proposed, outcome: Outcome) -> None:
         """Answer a proposal that changed nothing, or whose outcome is unknown."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from cortado.errors import CortadoError, Internal, OutcomeUnknown
 from cortado.store.clock.hlc import Clock
@@ -16,6 +17,9 @@ from cortado.store.observe.measures import EntryTimes
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
 """From the commit timestamp and the domain's reply to the reply's bytes: remembered, and sent now and on a retry."""
+
+
+NONE_REFUSED: Final[Mapping[int, CortadoError]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,11 @@ class WriteResult:
 
 class RunResult(NamedTuple):
     """A run that is durable (:mod:`cortado.store.node.run`): the write at place ``i`` was committed ``i`` timestamps
-    behind ``first``."""
+    behind ``first``, unless it was ``refused``."""
 
     first: Timestamp
     replies: Sequence[bytes]
+    refused: Mapping[int, CortadoError] = NONE_REFUSED
 
 
 Outcome: TypeAlias = WriteResult | RunResult | CortadoError

@@ -12,7 +12,7 @@ same timestamps.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -21,17 +21,18 @@ from cortado.errors import CortadoError, Internal, OutcomeUnknown, Unavailable
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.staged import Unresolved
 from cortado.store.mvcc.versions import EXPIRY_BYTES, NO_EXPIRIES, Expiries
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, MUTATION_OVERHEAD_BYTES
-from cortado.store.node.proposals import Outcome, Place, Proposal, RunResult, WriteResult
+from cortado.store.node.overlay import OverlayReader
+from cortado.store.node.proposals import NONE_REFUSED, Outcome, Place, Proposal, RunResult, WriteResult
 from cortado.store.observe.measures import EntryTimes
 
 
 class RunEffects(NamedTuple):
     """The effects of a run's writes, by columns. Each write has a timestamp of its own, and one of the ``replies``. Its
-    changes come behind those of the write before it. A payload of None deletes its key."""
+    changes come behind those of the write before it. A payload of None deletes its key. A write that is ``refused``
+    changes nothing, and its reply is empty."""
 
     keys: Sequence[LogicalKey]
     payloads: Sequence[bytes | None]
@@ -39,26 +40,38 @@ class RunEffects(NamedTuple):
     places: Sequence[int] | None = None
     """For each of the keys, which write changes it; None where each write changes one."""
     expiries: Expiries = NO_EXPIRIES
+    refused: Mapping[int, CortadoError] = NONE_REFUSED
+
+    @property
+    def accepted(self) -> Sequence[int]:
+        """Return the places of the writes that are not refused."""
+        places = range(len(self.replies))
+        return [place for place in places if place not in self.refused] if self.refused else places
+
+    def result(self, first: Timestamp) -> RunResult:
+        """Return the run's result, for a first write at ``first``."""
+        return RunResult(first, self.replies, self.refused)
 
     @property
     def size_bytes(self) -> int:
         """Return about how many bytes they take in an entry: the same as separate commands."""
-        overhead_bytes = COMMAND_OVERHEAD_BYTES * len(self.replies) + MUTATION_OVERHEAD_BYTES * len(self.keys)
+        overhead_bytes = COMMAND_OVERHEAD_BYTES * len(self.accepted) + MUTATION_OVERHEAD_BYTES * len(self.keys)
         overhead_bytes += EXPIRY_BYTES * len(self.expiries)
         return overhead_bytes + sum(map(len, chain(self.keys, filter(None, self.payloads), self.replies)))
 
 
-EvaluateRun: TypeAlias = Callable[[Reader, Timestamp], RunEffects | None]
-"""From the state and the first timestamp to the effects of all writes of a run. It may refuse all of them; None if each
-has to be evaluated by itself."""
+EvaluateRun: TypeAlias = Callable[[OverlayReader, Timestamp], RunEffects | None]
+"""From the state and the first timestamp to the effects of all writes of a run. It may refuse all of them, or some;
+None if each has to be evaluated by itself."""
 
 
 @dataclass(slots=True, eq=False)
 class Run:
     """Many small writes that stand in line as one proposal: one evaluation, one outcome, a place for each.
 
-    No write of it is refused alone: if one might be, the run is refused with its ``parting``, and each write is
-    submitted by itself. ``waiters`` counts the callers that still want an answer; one that leaves keeps the place.
+    A write that may do more than its effects say parts the run: it is refused with its ``parting``, and each write is
+    submitted by itself. Writes that were refused share its end: if it is taken back, or lost, they are told the same.
+    ``waiters`` counts the callers that still want an answer; one that leaves keeps the place.
     ``done`` is set with the outcome.
     """
 
@@ -91,7 +104,7 @@ class Run:
         assert first is not None
         return first
 
-    def effects(self, reader: Reader, first: Timestamp, unresolved: Unresolved, bytes_max: int) -> RunEffects:
+    def effects(self, reader: OverlayReader, first: Timestamp, unresolved: Unresolved, bytes_max: int) -> RunEffects:
         """Evaluate the run. Raises the refusal; the ``parting`` if the effects have more than ``bytes_max``, or large
         transactions may have staged some of the keys."""
         effects = self.evaluate(reader, first)
@@ -112,6 +125,8 @@ class Run:
         """Return the outcome of the write at ``place``; None while the run has none."""
         outcome = self.outcome
         if isinstance(outcome, RunResult):
+            if place in outcome.refused:
+                return outcome.refused[place]
             first = outcome.first
             ts = Timestamp(first.epoch, first.wall_ms, first.logical + place)
             return WriteResult(ts, outcome.replies[place])
@@ -180,7 +195,7 @@ class RunPlace:
         raise outcome
 
 
-def _run_evaluated(_reader: Reader, _first: Timestamp) -> RunEffects | None:
+def _run_evaluated(_reader: OverlayReader, _first: Timestamp) -> RunEffects | None:
     raise Internal("a run that has its outcome cannot be evaluated again")
 
 
@@ -201,6 +216,12 @@ class Requests(dict[bytes, Proposed]):
         for request_id in proposal.request_ids:
             if self.get(request_id) is proposal:
                 del self[request_id]
+
+    def forget_refused(self, outcome: Outcome, proposal: Proposed) -> None:
+        """Remove the requests that a run's ``outcome`` refuses: each is told now, and not remembered."""
+        if isinstance(outcome, RunResult):
+            for place in outcome.refused:
+                self.pop(proposal.request_ids[place], None)
 
     def first(self, request_id: bytes) -> Proposal | RunPlace | None:
         """Return the one write with this id."""

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from cortado.errors import Conflict, CortadoError, DidNotHappen, WriteConflict
+
 SECONDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
@@ -105,6 +107,16 @@ class CommitOutcomes:
     refused: int = 0
     conflicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CONFLICTS, 0))
     evaluated_again: int = 0
+
+    def ended(self, error: CortadoError | None) -> None:
+        """Count a commit that ended with this ``error``, or well."""
+        match error:
+            case None:
+                self.committed += 1
+            case WriteConflict():
+                self.conflicts[error.kind] += 1
+            case DidNotHappen() | Conflict():
+                self.refused += 1
 
 
 @dataclass(slots=True, eq=False)

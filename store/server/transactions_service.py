@@ -8,7 +8,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from cortado.errors import Conflict, DidNotHappen, InvalidArgument, ResourceExhausted, WriteConflict
+from cortado.errors import CortadoError, InvalidArgument, ResourceExhausted
 from cortado.proto.v1 import transactions_pb2
 from cortado.store.auth.caller import CALLER, asking
 from cortado.store.clock.timestamp import Timestamp
@@ -54,20 +54,17 @@ class TransactionsService(Service):
         measures = self.host.meta.driver.pipeline.measures.commits
         try:
             reply = await self._commit(request, measures)
-        except WriteConflict as conflict:
-            measures.conflicts[conflict.kind] += 1
+        except CortadoError as error:
+            measures.ended(error)
             raise
-        except (DidNotHappen, Conflict):
-            measures.refused += 1
-            raise
-        measures.committed += 1
+        measures.ended(None)
         return reply
 
     async def _commit(self, request: transactions_pb2.CommitRequest, measures: CommitOutcomes) -> bytes:
         count = operation_count(request.operations)
         limits = self.transaction_limits
         check_operations(count, limits)
-        start, isolation, footprint = _begun(request, limits)
+        start, isolation, footprint = begun(request, limits)
         check_may_read(CALLER.get(), footprint, self.catalog(), start)
         # With a start, each key is checked for a change since then, packed ones, too.
         looked_up = len(request.operations) if start is None else count
@@ -188,7 +185,7 @@ def _changes_bytes(request: transactions_pb2.CommitRequest) -> int:
     return sum([len(each.update.changes_json) for each in request.operations])
 
 
-def _begun(
+def begun(
     request: transactions_pb2.CommitRequest, limits: TransactionLimits
 ) -> tuple[Timestamp | None, Isolation, Footprint]:
     """Return the transaction's start, isolation and footprint. Raises InvalidArgument, TooLarge."""

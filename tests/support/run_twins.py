@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from cortado.proto.v1 import calls_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+from cortado.proto.v1 import calls_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.node import run_submission
@@ -31,7 +31,9 @@ from cortado.store.server.runs import writing
 from cortado.store.server.runs.methods import run_methods
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
+from cortado.store.server.transactions_service import TransactionsService
 from support.nodes import NOW_MS, NodeDisk, SetClock, make_node, run
+from support.run_commits import CommitAsker
 from support.run_documents import DocumentAsker, create_tables
 
 WAIT_S: Final = 60.0
@@ -39,6 +41,7 @@ METHOD: Final = "cortado.v1.KeyValue/"
 KV: Final = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
 DOCUMENTS: Final = documents_pb2.DESCRIPTOR.services_by_name["Documents"]
 TABLES: Final = tables_pb2.DESCRIPTOR.services_by_name["Tables"]
+TRANSACTIONS: Final = transactions_pb2.DESCRIPTOR.services_by_name["Transactions"]
 SCHEMAS: Final = schemas_pb2.DESCRIPTOR.services_by_name["Schemas"]
 LIMITS: Final = NodeLimits(evaluate_slice_ms=60_000)
 
@@ -84,6 +87,7 @@ class Served:
                 (DOCUMENTS, DocumentsService(self.node)),
                 (TABLES, TablesService(self.node)),
                 (SCHEMAS, SchemasService(self.node)),
+                (TRANSACTIONS, TransactionsService(self.node)),
             ],
             requests=self.requests,
             limits=self._limits,
@@ -149,8 +153,11 @@ class Served:
             return {space: _all_of(txn, space) for space in (Space.DATA, Space.REQUESTS, Space.CHANGES)}
 
     def measured(self) -> dict[str, tuple[Any, ...]]:
-        """Return for each method how many calls ended and how, were counted, came and were sent."""
-        return {
+        """Return for each method how many calls ended and how, were counted, came and were sent; and how commits
+        ended."""
+        commits = self.node.meta.driver.pipeline.measures.commits
+        ends = {"commits": (commits.committed, commits.refused, commits.conflicts, commits.evaluated_again)}
+        return ends | {
             name: (each.ok, dict(each.codes), each.durations.count, each.received_bytes, each.sent_bytes)
             for name, each in self.requests.methods.items()
         }
@@ -203,9 +210,10 @@ class Asker:
         self._etags: list[str] = [f"0.{NOW_MS - 1}.2"]
         self._now_ms = NOW_MS
         self._documents = DocumentAsker(source, self._request_id)
+        self._commits = CommitAsker(source, self._request_id, self._etags)
 
     def answered(self, reply: calls_pb2.CallReply) -> None:
-        """Keep an etag for later conditions, if the reply is one of a put."""
+        """Keep an etag for later conditions, if the reply is one of a put or a commit: both have it in one place."""
         if reply.reply:
             self._etags.append(kv_pb2.KvPutResponse.FromString(reply.reply).etag)
 
@@ -367,18 +375,31 @@ class Asker:
     def _other_document(self) -> tuple[str, bytes]:
         return self._random.choice((self._documents.other_put, self._documents.other_get))()
 
+    def _commit(self) -> tuple[str, bytes]:
+        return self._commits.plain()
+
+    def _other_commit(self) -> tuple[str, bytes]:
+        return self._commits.other()
+
     def _garbage(self) -> tuple[str, bytes]:
         return self._random.choice((("Put", b"\xff\xff"), ("Get", b"\x0a\x05n"), ("Nothing", b""), ("Scan", b"")))
 
     _OTHERS = (
         *(_conditional, _expiring, _without_id, _again, _again, _other_under_an_id, _bad_put),
         *(_other_get, _deleted_again, _other_delete, _other_multi_get, _garbage),
-        *(_other_document, _other_document, _other_document),
+        *(_other_document, _other_document, _other_document, _other_commit, _other_commit, _other_commit),
     )
     _KINDS = (
         *((_plain_put,), (_plain_get,), (_plain_delete,), (_plain_put, _plain_get)),
         *((_plain_put, _plain_put, _plain_put, _plain_delete), (_plain_put, _plain_delete, _plain_get)),
         *((_put_document,), (_get_document,), (_put_document, _get_document)),
+        *(
+            (_commit,),
+            (_commit,),
+            (_commit, _commit, _plain_put),
+            (_commit, _plain_multi_get),
+            (_commit, _plain_delete),
+        ),
         *((_plain_multi_get,), (_plain_put, _plain_multi_get), (_plain_delete, _plain_multi_get, _plain_get)),
         (_plain_put, _plain_get, _plain_delete, _put_document, _put_document, _put_document, _get_document),
     )

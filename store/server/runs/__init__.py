@@ -9,7 +9,8 @@
 
 The work of most calls is small beside the cost of a call: its coroutine, task, future, proposal, messages and the
 copies of its context. A run has each of these once. The class of each method says which calls are plain
-(:mod:`~cortado.store.server.runs.kv`, :mod:`~cortado.store.server.runs.documents`), and ``methods.py`` lists them::
+(:mod:`~cortado.store.server.runs.kv`, :mod:`~cortado.store.server.runs.documents`,
+:mod:`~cortado.store.server.runs.commits`), and ``methods.py`` lists them::
 
     RunMethod ─┬─ PlainWrites    one proposal, n timestamps, one future      the writes:  ``evaluation``
                └─ PlainReads     one timestamp, one reader                   the answers: ``replies``
@@ -21,8 +22,10 @@ All other calls go the general way, and a run must not behave differently from i
   bytes, as its calls. A call that would be refused by itself is no plain call.
 - *Request ids* are looked up in one read transaction. A call that may be a repetition leaves the run, and goes the
   general way between the calls before it and those after it.
-- *Parted.* If one write may be refused alone when the run is evaluated, the run writes nothing. Each of its calls then
-  goes the general way.
+- *Refused.* A commit may be refused alone when the run is evaluated. The others are not, and those behind it do not
+  see it.
+- *Parted.* If any other write may be refused alone when the run is evaluated, the run writes nothing. Each of its calls
+  then goes the general way.
 - *Ends.* Each call has its own: a call that is given up, or late, keeps its place and gets no reply, and an
   OutcomeUnknown names its request.
 - *Rights, quotas, metrics.* A run that is not admitted goes the general way: each call is denied by itself. Quotas and

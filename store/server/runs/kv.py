@@ -39,7 +39,8 @@ def _key_bytes_max(namespace: str) -> int:
         return -1
 
 
-def _fits(namespace: str, key: bytes) -> bool:
+def fits(namespace: str, key: bytes) -> bool:
+    """Return whether a pair may have this key."""
     return bool(key) and len(key) + key.count(0) <= _key_bytes_max(namespace)
 
 
@@ -63,7 +64,7 @@ class PlainPuts(PlainWrites):
         if request.HasField("condition") or request.HasField("expiry"):
             return None
         namespace = request.namespace
-        return namespace if _fits(namespace, request.key) else None
+        return namespace if fits(namespace, request.key) else None
 
     def replica_of(self, run: CallRun) -> Replica:
         return _replica(self.host, run.key)
@@ -86,7 +87,7 @@ class PlainDeletes(PlainWrites):
 
     def key_of_request(self, request: kv_pb2.KvDeleteRequest) -> Hashable | None:
         namespace = request.namespace
-        return namespace if not request.HasField("condition") and _fits(namespace, request.key) else None
+        return namespace if not request.HasField("condition") and fits(namespace, request.key) else None
 
     def replica_of(self, run: CallRun) -> Replica:
         return _replica(self.host, run.key)
@@ -121,7 +122,7 @@ class PlainGets(PlainReads):
         if request.HasField("at"):
             return None
         namespace: str = request.namespace
-        return namespace if _fits(namespace, request.key) else None
+        return namespace if fits(namespace, request.key) else None
 
     def replica_of(self, run: CallRun) -> Replica:
         return _replica(self.host, run.key)
@@ -147,7 +148,7 @@ class PlainMultiGets(PlainReads):
         namespace, keys = request.namespace, request.keys
         if request.HasField("at") or not 0 < len(keys) <= KEYS_ON_THE_LOOP:
             return None
-        return namespace if all(_fits(namespace, key) for key in keys) else None
+        return namespace if all(fits(namespace, key) for key in keys) else None
 
     def replica_of(self, run: CallRun) -> Replica:
         return _replica(self.host, run.key)

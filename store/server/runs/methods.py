@@ -8,12 +8,14 @@ from cortado.store.node.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.runs.answering import RunMethod
+from cortado.store.server.runs.commits import PlainCommits
 from cortado.store.server.runs.documents import PlainDocumentGets, PlainDocumentPuts
 from cortado.store.server.runs.kv import PlainDeletes, PlainGets, PlainMultiGets, PlainPuts
 
 KINDS: Final[tuple[type[RunMethod], ...]] = (
     *(PlainPuts, PlainDeletes, PlainGets, PlainMultiGets),
     *(PlainDocumentPuts, PlainDocumentGets),
+    PlainCommits,
 )
 
 

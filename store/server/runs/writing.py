@@ -73,7 +73,10 @@ class PlainWrites(RunMethod):
             return [None] * len(run)
         if isinstance(outcome := submitted.outcome, RunResult):
             header = Service(self.host).header(outcome.first)
-            return with_headers(header, outcome.first, outcome.replies)
+            found: list[Outcome] = [*with_headers(header, outcome.first, outcome.replies)]
+            for place, refusal in outcome.refused.items():
+                found[place] = refusal
+            return found
         return [_refusal(submitted.outcome_at(place)) for place in range(len(run))]
 
 

@@ -20,14 +20,16 @@ from cortado.store.mvcc import versions
 from cortado.store.mvcc.staged import Unresolved
 from cortado.store.node import batch, run_submission
 from cortado.store.node.admission import Gate, GatePlace
+from cortado.store.node.overlay import OverlayReader
 from cortado.store.node.request_table.lookup import KnownRequests
-from cortado.store.node.run import Requests, Run, RunPlace
+from cortado.store.node.run import Requests, Run, RunEffects, RunPlace
 from cortado.store.observe.requests import MethodMeasures
 from cortado.store.quotas.meters import Meters
 from cortado.store.server import calls_service
 from cortado.store.server.authority import Authority
-from cortado.store.server.runs import documents, kv, writing
+from cortado.store.server.runs import commits, documents, kv, writing
 from cortado.store.server.runs.answering import RunMethod
+from cortado.store.server.runs.commits import PlainCommits
 from cortado.store.server.runs.gathering import CallRun
 from support import nodes, run_twins
 
@@ -46,6 +48,7 @@ def module(path: str) -> ModuleType:
 
 LIKE_CALLS: Final = module("property/server/test_runs_like_calls.py")
 RULES: Final = module("unit/server/test_runs.py")
+COMMITS: Final = module("unit/server/test_commit_runs.py")
 DOCUMENTS: Final = module("unit/server/test_document_runs.py")
 ENDS: Final = module("unit/server/test_run_ends.py")
 
@@ -129,6 +132,25 @@ def put_all_at_the_first_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(batch, "encode_in_turn", at_first)
 
 
+def see_no_write_of_the_run(patch: pytest.MonkeyPatch) -> None:
+    init = commits._InTurn.__init__
+
+    class Nothing(set[Any]):
+        def update(self, *_: Any) -> None:
+            """Keep nothing."""
+
+    def begin(self: Any, *arguments: Any) -> None:
+        init(self, *arguments)
+        self._written = Nothing()
+
+    patch.setattr(commits._InTurn, "__init__", begin)
+
+
+def take_deletes_with_puts(patch: pytest.MonkeyPatch) -> None:
+    key_of = PlainCommits.key_of_request
+    patch.setattr(PlainCommits, "key_of_request", lambda self, asked: (key := key_of(self, asked)) and (key[0], True))
+
+
 CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
     "order: a run ends before any other write": (let_other_writes_overtake, both_ways),
     "order: and before a second put of a request": (take_a_request_twice, both_ways),
@@ -150,7 +172,7 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
         RULES.test_a_run_takes_as_many_places_as_it_has_calls_and_refused_each_call_is_refused,
     ),
     "bounds: what is refused by itself is found before": (
-        of(kv, "_fits", lambda _namespace, _key: True),
+        of(kv, "fits", lambda _namespace, _key: True),
         both_ways,
     ),
     "alone: what may be refused when it is evaluated": (
@@ -182,6 +204,33 @@ CASES: Final[dict[str, tuple[Switch, Callable[..., None]]]] = {
         answer_who_gave_up,
         ENDS.test_a_call_that_is_given_up_keeps_its_place_and_gets_no_reply,
     ),
+    "conflicts: with the writes of the run": (see_no_write_of_the_run, both_ways),
+    "conflicts: told by what was written in the run": (of(OverlayReader, "over", lambda self, _layer: self), both_ways),
+    "conflicts: what is refused is not remembered": (
+        of(RunEffects, "accepted", property(lambda self: range(len(self.replies)))),
+        both_ways,
+    ),
+    "conflicts: what is refused is known no longer": (
+        of(Requests, "forget_refused", lambda self, *_: None),
+        COMMITS.test_of_two_commits_that_write_one_key_the_first_wins,
+    ),
+    "bounds: the keys that commits look up in one piece": (
+        of(commits, "KEYS_OF_RUN_MAX", 1 << 20),
+        COMMITS.test_a_run_has_as_many_commits_as_look_up_a_thousand_keys,
+    ),
+    "bounds: the keys that one commit has read": (
+        of(commits, "READ_KEYS_MAX", 1 << 20),
+        COMMITS.test_a_run_has_as_many_commits_as_look_up_a_thousand_keys,
+    ),
+    "bounds: who may use the reserve": (
+        take_deletes_with_puts,
+        COMMITS.test_commits_that_only_delete_may_use_the_reserve_and_are_runs_of_their_own,
+    ),
+    "rights: of what a commit has read": (
+        of(PlainCommits, "_may_read", lambda self, *_: True),
+        COMMITS.test_a_footprint_of_what_the_caller_may_not_read_is_denied_alone,
+    ),
+    "measures count how commits end": (of(PlainCommits, "_ended", RunMethod._ended), both_ways),
     "rights: looked at where a run begins": (
         of(Authority, "lets_in", lambda self, *_: True),
         ENDS.test_each_call_of_a_run_that_is_denied_is_audited,

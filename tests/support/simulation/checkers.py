@@ -99,6 +99,10 @@ def _check_once(truth: Truth, write: WriteCall) -> list[str]:
         problems.append(f"happened by halves, at {found}: {write}")
     if write.outcome in ("refused", "did not happen") and any(found):
         problems.append(f"{write.outcome}, and yet it happened, at {found}: {write}")
+    if write.kind == "commit":
+        times = [(key, own) for key, each in zip(write.keys, found, strict=True) for own in each]
+        if any(write.began < ts < own for key, own in times for ts, _ in truth.get(key, ())):
+            problems.append(f"others wrote between its beginning and its commit, at {found}: {write}")
     return problems
 
 

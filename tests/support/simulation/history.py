@@ -14,14 +14,15 @@ from typing import Literal, TypeAlias
 
 from cortado.store.clock.timestamp import ZERO, Timestamp
 
-WriteKind: TypeAlias = Literal["put", "delete", "cas", "append", "insert", "batch"]
+WriteKind: TypeAlias = Literal["put", "delete", "cas", "append", "insert", "batch", "commit"]
 Outcome: TypeAlias = Literal["open", "acknowledged", "refused", "unknown", "did not happen"]
 ReadKind: TypeAlias = Literal["linearizable", "at", "ahead", "stale"]
 
 
 @dataclass(slots=True, eq=False)
 class WriteCall:
-    """One write with all its attempts. ``value`` is written by no other call; None for a delete."""
+    """One write with all its attempts. ``value`` is written by no other call; None for a delete. A commit is of a
+    transaction that ``began`` at that time, and nobody may have written its keys since then."""
 
     client: str
     kind: WriteKind
@@ -36,6 +37,7 @@ class WriteCall:
     reply: bytes = b""
     attempts: int = 0
     repeated: bool = False
+    began: Timestamp = ZERO
 
 
 @dataclass(slots=True, eq=False)

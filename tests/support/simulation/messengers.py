@@ -1,5 +1,5 @@
-"""Clients whose calls come many to a message, on a stream as a server serves one: plain puts, deletes and gets, which
-go together as runs, or not.
+"""Clients whose calls come many to a message, on a stream as a server serves one: plain puts, deletes, gets, and
+commits of transactions, which go together as runs, or not.
 
 A :class:`Messenger` writes keys that all messengers share, and reads them and the registers of other clients, all in
 one message. It does not write those: that number of calls at once is more than the search for an order can take. Their
@@ -18,15 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from cortado.errors import DataLoss, OutcomeUnknown, TryAgain
-from cortado.proto.v1 import calls_pb2, kv_pb2
+from cortado.errors import DataLoss, OutcomeUnknown, SnapshotTooOld, TryAgain, WriteConflict
+from cortado.proto.v1 import calls_pb2, kv_pb2, transactions_pb2
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.node.proposals import WriteResult
 from cortado.store.observe.requests import Requests
 from cortado.store.rpc_errors import from_status
 from cortado.store.server.calls_service import CallsService
+from cortado.store.server.convert import timestamp_message
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.runs.methods import run_methods
+from cortado.store.server.transactions_service import TransactionsService
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 from support.simulation.workload import CALL_MS, NAMESPACE, NOTHING_DELETED, REGISTERS, Client
@@ -42,7 +44,7 @@ MODES: Final = (FORCED, FORBIDDEN, MIXED)
 """Nodes answer plain calls as runs, one alone, too; each by itself; or each life of a node one way or the other."""
 OWN: Final = (b"m0", b"m1", b"m2", b"m3", b"m4")
 _KV: Final = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
-_METHOD: Final = "cortado.v1.KeyValue/"
+_TRANSACTIONS: Final = transactions_pb2.DESCRIPTOR.services_by_name["Transactions"]
 
 
 class Services:
@@ -61,7 +63,8 @@ class Services:
             is_on = self.mode == FORCED or (self.mode == MIXED and self._random.random() < 0.7)
             requests = Requests()
             runs = run_methods(node, requests) if is_on else {}
-            found = CallsService([(_KV, KeyValueService(node))], requests=requests, runs=runs)
+            services = [(_KV, KeyValueService(node)), (_TRANSACTIONS, TransactionsService(node))]
+            found = CallsService(services, requests=requests, runs=runs)
             self._by_node[node] = found
             self._counts[f"lives that answer {'runs' if is_on else 'each call by itself'}"] += 1
         return found
@@ -69,7 +72,7 @@ class Services:
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """One put or delete under way."""
+    """One put, delete or commit under way."""
 
     call: WriteCall
     method: str
@@ -98,8 +101,11 @@ class Messenger(Client):
             return
         source = self._random
         self._open += [self._new_write(key) for key in source.sample(OWN, source.randrange(6))]
-        gets = source.sample(REGISTERS + OWN, source.randrange(0, 4))
-        await self._exchange(gets)
+        if source.random() < 0.5:
+            self._open += [self._new_commit() for _ in range(source.randrange(1, 4))]
+        gets = [(key,) for key in source.sample(REGISTERS + OWN, source.randrange(0, 4))]
+        several = [tuple(source.sample(REGISTERS + OWN, 3)) for _ in range(source.choice((0, 0, 2)))]
+        await self._exchange([*gets, *several])
         self._open = [put for put in self._open if put.is_open]
 
     def _new_write(self, key: bytes) -> _Write:
@@ -112,13 +118,35 @@ class Messenger(Client):
         request_id = bytes(self._seen) + self._random.randbytes(8)
         if token is None:
             delete = kv_pb2.KvDeleteRequest(namespace=NAMESPACE, key=key, request_id=request_id)
-            return _Write(call, "Delete", delete.SerializeToString())
+            return _Write(call, "KeyValue/Delete", delete.SerializeToString())
         request = kv_pb2.KvPutRequest(namespace=NAMESPACE, key=key, value=token, request_id=request_id)
-        return _Write(call, "Put", request.SerializeToString())
+        return _Write(call, "KeyValue/Put", request.SerializeToString())
 
-    async def _exchange(self, gets: list[bytes]) -> None:
+    def _new_commit(self) -> _Write:
+        """Begin a transaction that rests on the last time that this client has seen."""
+        self._number += 1
+        token, keys = (
+            f"{self.name}.{self._number}".encode(),
+            tuple(self._random.sample(OWN, self._random.randrange(1, 3))),
+        )
+        now_ms, floor = self._cluster.now_ms, self._history.acknowledged_max
+        call = WriteCall(self.name, "commit", keys, token, None, now_ms, floor, began=self._seen)
+        self._history.writes.append(call)
+        request = transactions_pb2.CommitRequest(
+            start=timestamp_message(self._seen), request_id=bytes(self._seen) + self._random.randbytes(8)
+        )
+        for key in keys:
+            put = request.operations.add().put_pair
+            put.namespace, put.key, put.value = NAMESPACE, key, token
+        return _Write(call, "Transactions/Commit", request.SerializeToString())
+
+    async def _exchange(self, gets: list[tuple[bytes, ...]]) -> None:
         source, node_id = self._random, self._pick()
-        order: list[_Write | bytes] = [*self._open, *(put for put in self._open if source.random() < 0.1), *gets]
+        order: list[_Write | tuple[bytes, ...]] = [
+            *self._open,
+            *(put for put in self._open if source.random() < 0.1),
+            *gets,
+        ]
         # Gets among the puts: runs of both are gathered at once.
         source.shuffle(order)
         message = calls_pb2.CallBatch(calls=[_call(number, asked) for number, asked in enumerate(order, 1)])
@@ -178,20 +206,30 @@ class Messenger(Client):
                     call.outcome = "unknown"
             case DataLoss():
                 self._cluster.counts["writes that met damage"] += 1
+            case WriteConflict() | SnapshotTooOld() if call.kind == "commit":
+                self._cluster.counts["commits of messages refused"] += 1
+                if call.outcome == "acknowledged":
+                    self._cluster.violation(f"one request was answered {call.ts}, and refused: {call}")
+                if put.is_open:
+                    call.outcome, call.end_ms = "refused", self._cluster.now_ms
             case _:
                 self._cluster.problem(f"{self.name}: a put of a message failed: {error!r}")
 
-    def _got(self, key: bytes, node_id: str, reply: calls_pb2.CallReply, start_ms: float, floor: Timestamp) -> None:
+    def _got(
+        self, keys: tuple[bytes, ...], node_id: str, reply: calls_pb2.CallReply, start_ms: float, floor: Timestamp
+    ) -> None:
         if reply.status:
             error = from_status(reply.status)
             self._cluster.counts["linearizable reads refused or lost"] += 1
             if not isinstance(error, TryAgain | OutcomeUnknown | DataLoss):
                 self._cluster.problem(f"{self.name}: a get of a message failed: {error!r}")
             return
-        answer = kv_pb2.KvGetResponse.FromString(reply.reply)
+        # The replies to a get of one key and of several are alike.
+        answer = kv_pb2.KvMultiGetResponse.FromString(reply.reply)
         read_at = answer.header.timestamp
         ts = Timestamp(read_at.epoch, read_at.wall_ms, read_at.logical)
-        values = {key: answer.pair.value if answer.HasField("pair") else None}
+        found = {pair.key: pair.value for pair in answer.pairs if pair.etag}
+        values = {key: found.get(key) for key in keys}
         now_ms = self._cluster.now_ms
         call = ReadCall(self.name, "linearizable", node_id, ts, values, start_ms, now_ms, floor)
         self._history.reads.append(call)
@@ -216,15 +254,19 @@ class Messenger(Client):
 
 def _answered(method: str, reply: bytes) -> tuple[Timestamp, bytes]:
     """Return when a write was committed, and whether it changed nothing."""
-    if method == "Put":
+    if method != "KeyValue/Delete":
+        # The reply to a commit has its etag in the same place.
         return Timestamp.parse(kv_pb2.KvPutResponse.FromString(reply).etag), b""
     answer = kv_pb2.KvDeleteResponse.FromString(reply)
     at = answer.header.timestamp
     return Timestamp(at.epoch, at.wall_ms, at.logical), b"" if answer.existed else NOTHING_DELETED
 
 
-def _call(number: int, asked: _Write | bytes) -> calls_pb2.Call:
+def _call(number: int, asked: _Write | tuple[bytes, ...]) -> calls_pb2.Call:
     if isinstance(asked, _Write):
-        return calls_pb2.Call(id=number, method=_METHOD + asked.method, request=asked.request)
-    request = kv_pb2.KvGetRequest(namespace=NAMESPACE, key=asked).SerializeToString()
-    return calls_pb2.Call(id=number, method=_METHOD + "Get", request=request)
+        return calls_pb2.Call(id=number, method=f"cortado.v1.{asked.method}", request=asked.request)
+    if len(asked) > 1:
+        several = kv_pb2.KvMultiGetRequest(namespace=NAMESPACE, keys=asked).SerializeToString()
+        return calls_pb2.Call(id=number, method="cortado.v1.KeyValue/MultiGet", request=several)
+    request = kv_pb2.KvGetRequest(namespace=NAMESPACE, key=asked[0]).SerializeToString()
+    return calls_pb2.Call(id=number, method="cortado.v1.KeyValue/Get", request=request)
