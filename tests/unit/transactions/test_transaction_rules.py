@@ -156,7 +156,7 @@ def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_commits_without_an_id(patch: pytest.MonkeyPatch) -> None:
-    begun = transactions_service._begun
+    begun = transactions_service.begun
 
     def any_of(request: transactions_pb2.CommitRequest, limits: Any) -> Any:
         named = transactions_pb2.CommitRequest()
@@ -164,7 +164,7 @@ def take_commits_without_an_id(patch: pytest.MonkeyPatch) -> None:
         named.request_id = b"any"
         return begun(named, limits)
 
-    patch.setattr(transactions_service, "_begun", any_of)
+    patch.setattr(transactions_service, "begun", any_of)
 
 
 def ask_for_the_newest(patch: pytest.MonkeyPatch) -> None:
