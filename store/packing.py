@@ -24,7 +24,7 @@ def join(pieces: Collection[bytes]) -> tuple[bytes, bytes]:
     return b"".join(pieces), pack(f"<{len(pieces)}I", *map(len, pieces))
 
 
-def cut(joined: bytes, packed_lengths: bytes) -> tuple[bytes, ...]:
+def cut(joined: bytes | bytearray, packed_lengths: bytes) -> tuple[bytes, ...]:
     """Return the pieces that :func:`join` was given. Raises ValueError, which names the contradiction, if the two do
     not fit."""
     if len(packed_lengths) % LENGTH_BYTES:

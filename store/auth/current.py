@@ -26,7 +26,7 @@ from cortado.store.auth.roles import Rights
 from cortado.store.auth.stored import Kind, Principal, StoredToken
 from cortado.store.auth.tokens import digest_of, token_id_of
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.mutations import Changes
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.mvcc.versions import Item, newest_in
 
@@ -81,7 +81,7 @@ class Roles:
         self,
         applied: AppliedRoles,
         read: Callable[[LogicalKey], Version | None],
-        changes: Sequence[Mutations] = (),
+        changes: Sequence[Changes] = (),
     ) -> None:
         """``read`` finds a key's version in the applied state; ``changes`` come behind that, the newest last."""
         self.is_enabled, self.problem = applied.is_enabled, applied.problem

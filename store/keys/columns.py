@@ -259,6 +259,15 @@ def _fixed_payloads(values: Column, part: KeyPart) -> Bytes:
         raise _Unexpected from None
 
 
+def fixed_values(values: npt.NDArray[np.generic], part: KeyPart) -> Bytes | None:
+    """Return the payloads of plain numbers as a matrix of bytes, ascending; None if they are not of the part's type.
+    Raises InvalidDocument for a date out of range."""
+    try:
+        return _payloads_of_array(values, part)
+    except _Unexpected:
+        return None
+
+
 def _payloads_of_array(values: npt.NDArray[np.generic], part: KeyPart) -> Bytes:
     if values.dtype.kind not in _ARRAY_KINDS.get(part.type, ""):
         raise _Unexpected

@@ -16,11 +16,10 @@ Source: ``crc32_combine`` of zlib (Mark Adler) rests on the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from struct import Struct
-from threading import Lock
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -29,6 +28,7 @@ import numpy.typing as npt
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.cut_later import CutLater
 from cortado.store.mvcc.many_versions import encode_many
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, checksum, suffix_of
@@ -41,14 +41,13 @@ _CHECKSUMS_BYTES: Final = 8
 _KIND_BYTES: Final = 1
 _ONES: Final = 0xFFFF_FFFF
 _STAND_IN: Final = ZERO
-_CUTTING: Final = Lock()
 
 
 class Drafted(NamedTuple):
     """A draft at a commit's timestamp: the ``items``, in key order, and the same joined (:mod:`cortado.store.packing`),
     keys and values apart."""
 
-    items: DraftedItems
+    items: CutLater[Item]
     keys: bytearray
     key_lengths: bytes
     values: bytearray
@@ -87,7 +86,7 @@ class Draft(Mutations):
         checksums[:, 1] ^= np.array(_changes(changed, self._covered.tolist()), "<u4")[self._which]
         keys = self._keys.with_ends(np.void(suffix))
         values = self._values.with_ends(checksums.view(f"V{_CHECKSUMS_BYTES}").ravel())
-        items = DraftedItems(self._keys, keys, self._values, values)
+        items = CutLater(len(self), lambda: list(zip(self._keys.cut(keys), self._values.cut(values), strict=True)))
         return Drafted(items, keys, self._keys.packed_lengths, values, self._values.packed_lengths)
 
 
@@ -117,45 +116,6 @@ class _Joined:
 
     def cut(self, joined: bytearray) -> tuple[bytes, ...]:
         return self._cut.unpack(joined)
-
-
-class DraftedItems(Sequence[Item]):
-    """The items of the joined bytes, cut when they are first asked for. With tens of thousands, cutting is most of a
-    large commit's work in its turn, and mostly the thread that stores them asks first. From any thread."""
-
-    __slots__ = ("_cut", "_joined")
-
-    def __init__(self, keys: _Joined, joined_keys: bytearray, values: _Joined, joined_values: bytearray) -> None:
-        self._joined = (keys, joined_keys), (values, joined_values)
-        self._cut: list[Item] | None = None
-
-    @property
-    def _all(self) -> list[Item]:
-        if self._cut is None:
-            # Two threads may both do it, and the first result is kept: callers compare items by identity.
-            keys, values = (each.cut(joined) for each, joined in self._joined)
-            with _CUTTING:
-                if self._cut is None:
-                    self._cut = list(zip(keys, values, strict=True))
-        return self._cut
-
-    def __len__(self) -> int:
-        return len(self._joined[0][0].lengths)
-
-    @overload
-    def __getitem__(self, place: int) -> Item: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Item]: ...
-    def __getitem__(self, place: int | slice) -> Item | list[Item]:
-        return self._all[place]
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._all)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._all == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _windows(joined: bytes | bytearray, size_bytes: int) -> npt.NDArray[np.void]:

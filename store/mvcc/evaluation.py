@@ -23,7 +23,7 @@ from typing import TypeAlias, assert_never
 
 from cortado.errors import ConditionFailed, InvalidArgument
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.mutations import Changes
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import Item
@@ -92,7 +92,7 @@ class Evaluation:
     backup, and serves no callers. Evaluation does not see them before they are applied.
     """
 
-    mutations: Mutations
+    mutations: Changes
     reply: object
     control: Control | None = None
     removal: Removal | None = None

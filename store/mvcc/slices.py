@@ -10,6 +10,7 @@ from typing import Protocol
 
 from cortado.store.engine.mapped import MappedFile
 from cortado.store.mvcc.reader import ScanChunk
+from cortado.store.mvcc.row_maker import RowMaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ class Slice:
 
 
 class SliceReader(Protocol):
+    @property
+    def row_maker(self) -> RowMaker:
+        """Return the maker of new rows that was compiled with it."""
+
     def read(self, mapped: MappedFile, wanted: Slice) -> ScanChunk | None:
         """Read the slice in a transaction of its own. Returns None if the Python path must read it, since an item there
         is not sound, or of an unknown form. Raises Unavailable once the engine is closed."""

@@ -14,7 +14,9 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Control, Evaluation, RaiseCeiling, Removal
 from cortado.store.mvcc.many_versions import encode_many
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.mutations import Changes
+from cortado.store.mvcc.packed_rows import PackedRows, joined
+from cortado.store.mvcc.row_maker import RowMaker
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.staged import moves_staged
@@ -68,7 +70,7 @@ class Batch:
     changes_records: bool = False
     """It begins or ends large transactions. Its callers are answered once it is applied: only then can readers see the
     rows that it made visible (L1)."""
-    role_changes: list[Mutations] = field(default_factory=list)
+    role_changes: list[Changes] = field(default_factory=list)
     """Its commands' changes to principals and grants."""
     losses: dict[bytes, bool] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
@@ -87,6 +89,9 @@ class Batch:
     """The reads of its commands, if followers are to examine them."""
     drafted: Drafted | None = None
     """Its items, if it has one command that was drafted. It takes no other, so that its items need no joining again."""
+    packed: list[Drafted] = field(default_factory=list)
+    """The items of its commands with rows that are packed, which are not in ``items``; ``maker`` joins them."""
+    maker: RowMaker | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -112,18 +117,10 @@ class Batch:
         self.last_ts = ts
         self.commands += 1
         self.size_bytes += size_bytes
-        keys, payloads, expiries = (mutations := evaluation.mutations).keys, mutations.payloads, mutations.expiries
-        if isinstance(mutations, Draft):
-            is_alone = self.commands == 1 and not evaluation.restored
-            invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
-            self.drafted = mutations.at(ts)
-            items: Sequence[Item] = self.drafted.items
-        else:
-            if len(keys) == 1:
-                items = [encode_version(keys[0], payloads[0], ts, expiries.get(keys[0], 0))]
-            else:
-                items = encode_many(keys, payloads, ts, expiries)
-            self.items += items
+        mutations = evaluation.mutations
+        keys, items = mutations.keys, self._encode(ts, mutations)
+        is_alone = self.drafted is None or (self.commands == 1 and not evaluation.restored)
+        invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
         self.items += evaluation.restored
         self.layer.add(keys, items)
         self.changes_restore = self.changes_restore or changes_restore(keys)
@@ -140,6 +137,23 @@ class Batch:
             case AcceptLoss(engine_key, is_key_right, request_floor):
                 self.losses[engine_key] = is_key_right
                 self.lost_below = max(self.lost_below, request_floor)
+        return items
+
+    def _encode(self, ts: Timestamp, mutations: Changes) -> Sequence[Item]:
+        """Take a command's items, and return them."""
+        if isinstance(mutations, Draft):
+            self.drafted = mutations.at(ts)
+            return self.drafted.items
+        if isinstance(mutations, PackedRows):
+            self.maker = mutations.maker
+            self.packed.append(made := mutations.at(ts))
+            return made.items
+        keys, payloads, expiries = mutations.keys, mutations.payloads, mutations.expiries
+        if len(keys) == 1:
+            items = [encode_version(keys[0], payloads[0], ts, expiries.get(keys[0], 0))]
+        else:
+            items = encode_many(keys, payloads, ts, expiries)
+        self.items += items
         return items
 
     def add_run(self, run: Run, first: Timestamp, effects: RunEffects, size_bytes: int) -> Sequence[Item]:
@@ -205,12 +219,23 @@ class Batch:
             self.removed.difference_update([key for key, _ in self.items])
         return Removal(sorted(self.removed), self.cleared, self.safepoints, self.is_dense)
 
+    def _join_packed(self) -> Drafted | None:
+        """Return the items of packed rows, if the batch has no others, and removes none; else put them to the others,
+        and return None."""
+        if self.maker is not None and not (self.items or self.removed or self.cleared):
+            return joined(self.maker, self.packed)
+        for each in self.packed:
+            self.items += each.items
+        self.packed.clear()
+        return None
+
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """Return the entry, in key order."""
+        drafted = self._join_packed() if self.packed else self.drafted
         removal = self._removal()
         # No engine key comes twice: a commit writes a key once, and each has its own timestamp. But several of its
         # commands may move the same staged value.
-        if self.drafted is None:
+        if drafted is None:
             self.items.sort(key=_engine_key)
             if self.commands > 1 and moves_staged(removal):
                 self.items = [next(same) for _, same in groupby(self.items, key=_engine_key)]
@@ -220,12 +245,12 @@ class Batch:
             after_term,
             self.first_ts,
             self.last_ts,
-            self.items if self.drafted is None else self.drafted.items,
+            self.items if drafted is None else drafted.items,
             self.results,
             self.forgotten.floor,
             self._controls(),
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
             removal,
             self.size_bytes,
-            self.drafted,
+            drafted,
         )

@@ -23,7 +23,7 @@ from itertools import chain, islice, takewhile
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.mutations import Changes
 from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logical_of, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints
 from cortado.store.mvcc.seen import Seen
@@ -106,7 +106,7 @@ class Layers:
         """Add the next batch's layer, which is empty."""
         self.all.append(layer)
 
-    def wrote(self, mutations: Mutations, items: Sequence[Item]) -> None:
+    def wrote(self, mutations: Changes, items: Sequence[Item]) -> None:
         """Note the writes that the last layer took."""
         self.newest.wrote(mutations.keys, items, mutations.bounds)
 

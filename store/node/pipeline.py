@@ -286,7 +286,7 @@ class Pipeline:
         """Add the staged values of large transactions that it moves."""
         if unresolved := self._machine.unresolved:
             evaluation = past_staged(reader, unresolved, evaluation)
-            if evaluation.mutations.keys and evaluation.removal is not None and moves_staged(evaluation.removal):
+            if len(evaluation.mutations) and evaluation.removal is not None and moves_staged(evaluation.removal):
                 self.moved_ts = ts
         return evaluation
 
@@ -294,7 +294,7 @@ class Pipeline:
         """Take an evaluation into the open batch, or the next; None if it writes nothing. Raises TooLarge,
         InvalidArgument, ResourceExhausted."""
         mutations, control = evaluation.mutations, evaluation.control
-        is_idle = not (mutations.keys or evaluation.restored) and control is None and evaluation.removal is None
+        is_idle = not (len(mutations) or evaluation.restored) and control is None and evaluation.removal is None
         if isinstance(control, BumpEpoch):
             ts = self._clock.first_of(control.epoch)
         elif is_idle and not proposal.request_id:

@@ -18,7 +18,7 @@ from itertools import chain
 
 from cortado.store.auth.current import AppliedRoles, Roles
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.mutations import Changes
 from cortado.store.mvcc.reader import Version
 from cortado.store.node.batch import Batch
 
@@ -44,5 +44,5 @@ class RolesInLog:
             self.appended = self._behind(batches)
 
     def _behind(self, batches: Sequence[Batch]) -> Roles:
-        changes: list[Mutations] = list(chain.from_iterable(batch.role_changes for batch in batches))
+        changes: list[Changes] = list(chain.from_iterable(batch.role_changes for batch in batches))
         return Roles(self._applied, self._read, changes)

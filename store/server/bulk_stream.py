@@ -25,7 +25,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2
@@ -44,6 +44,7 @@ from cortado.store.staging.stage import attempt_of, open_record, stage
 from cortado.store.tables.bulk import check_named, evaluate_bulk
 from cortado.store.tables.chunk import Prepared, prepare_chunk
 from cortado.store.tables.operations import BulkChunk, BulkMode, BulkWritten, JsonRows
+from cortado.store.tables.packed_chunk import PackedChunk, pack_chunk
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ _SHORT_MESSAGE_CHARS: Final = 100
 LENGTH_BYTES: Final = 4
 SILENT_S: Final = 10.0
 _RETRY_DELAY_MS: Final = 1_000
+
+_Prepared: TypeAlias = Prepared | PackedChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,7 @@ class BulkStream:
         return asyncio.ensure_future(self._host.meta.answer(submitted))
 
     def _staged(
-        self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: Prepared | None
+        self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: _Prepared | None
     ) -> Evaluation:
         """Evaluate the chunk, and stage its writes until a large transaction is committed."""
         staging, since = self._staging, chunk.unchanged_since
@@ -229,12 +232,16 @@ class BulkStream:
             asker=self._asked_by(),
         )
 
-    async def _prepare(self, chunk: BulkChunk) -> Prepared | None:
+    async def _prepare(self, chunk: BulkChunk) -> _Prepared | None:
         """Read a chunk's rows, ahead of its turn. Return None if they cannot be read by the applied catalog. Writes in
         flight may still make it possible (a schema that was registered just now); else the chunk is refused in its
         turn."""
-        catalog = self._service.catalog()
+        catalog, kernel = self._service.catalog(), self._host.meta.store.kernel
         try:
+            if kernel is not None and self._staging is None:
+                packed = pack_chunk(catalog, chunk, kernel.row_maker)
+                if packed is not None:
+                    return packed
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
                 return await self._host.process.scan(lambda: prepare_chunk(catalog, chunk))
             return prepare_chunk(catalog, chunk)

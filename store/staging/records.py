@@ -342,7 +342,8 @@ def begin(
             return Evaluation(mutations, record)
     own = sum(_principal_of(reader, each) == asker.principal for each in unresolved.all) if asker.principal else 0
     check_share(asker, "transactions", own=own, total=len(unresolved.all), limit=UNRESOLVED_MAX)
-    mutations = leases.acquire(transaction_id, None, ttl_ms, label, lambda: asker)(reader, commit_ts).mutations
+    leased = leases.acquire(transaction_id, None, ttl_ms, label, lambda: asker)(reader, commit_ts).mutations
+    mutations = Mutations(list(leased.keys), list(leased.payloads))
     mutations.put(record_key(transaction_id), record.encode())
     mutations.put(UNRESOLVED_KEY, b"".join(sorted([*unresolved.all, transaction_id])))
     for each in before:

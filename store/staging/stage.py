@@ -45,7 +45,7 @@ from cortado.store.keys.keyspace import (
 )
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.mutations import Changes, Mutations
 from cortado.store.mvcc.reader import Reader, Version, get_in_pieces, logical_of
 from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_firsts
 from cortado.store.mvcc.transacting import conflict_of
@@ -194,8 +194,8 @@ class Met:
         mutations = evaluation.mutations
         return replace(
             evaluation,
-            # A draft has its entry to itself: this one has company now.
-            mutations=Mutations(list(mutations.keys), list(mutations.payloads), mutations.expiries),
+            # Not as a draft, or packed: those are items of their own commit alone.
+            mutations=Mutations(list(mutations.keys), list(mutations.payloads), dict(mutations.expiries)),
             restored=[*evaluation.restored, *self._items],
             removal=replace(removal, cleared=[*removal.cleared, *self._cleared]),
         )
@@ -263,7 +263,7 @@ def _check_other_try(record: Record, key: LogicalKey, attempt: int, there: Stage
 
 
 def _in_the_way(
-    reader: Reader, unresolved: Unresolved, changes: Mutations, staged: Sequence[LogicalKey]
+    reader: Reader, unresolved: Unresolved, changes: Changes, staged: Sequence[LogicalKey]
 ) -> list[tuple[LogicalKey, Staged]]:
     """Return the same as :func:`_staged` for the rows and entries that change. New entries of indexes that are not
     unique are staged together with their rows, by the same stager: alone none is there, and they are most of all."""

@@ -33,12 +33,14 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.packed_rows import PackedRows
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.chunk import Prepared, PreparedChunk, RowErrors, prepare_chunk
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import entries_of_columns, indexed_paths
 from cortado.store.tables.operations import BulkChunk, BulkMode, BulkWritten
+from cortado.store.tables.packed_chunk import PackedChunk
 from cortado.store.tables.parts import complete, keys_of_rows
 from cortado.store.tables.sequence import EntryKeys, RowRules, Verdict, write_in_sequence
 from cortado.store.tables.view import TableView
@@ -49,7 +51,7 @@ def evaluate_bulk(
     commit_ts: Timestamp,
     catalog: Catalog,
     chunk: BulkChunk,
-    prepared: Prepared | None = None,
+    prepared: Prepared | PackedChunk | None = None,
     *,
     keep_deletes: bool = False,
 ) -> Evaluation:
@@ -61,27 +63,41 @@ def evaluate_bulk(
     view = TableView(catalog, chunk.database, chunk.table)
     if chunk.unchanged_since is not None:
         check_named(view.table, chunk.unchanged_since)
-    if prepared is None or not prepared.fits(view):
+    if isinstance(prepared, PackedChunk) and prepared.fits(view) and _are_all_written(reader, chunk, prepared.rows):
+        return Evaluation(prepared.rows, BulkWritten(commit_ts, len(prepared.rows)))
+    if prepared is None or isinstance(prepared, PackedChunk) or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
     if isinstance(prepared, PreparedChunk):
-        return _evaluate_rows(view, prepared, lambda rows: _evaluate(reader, commit_ts, chunk, rows))
+        return _evaluate_rows(view, prepared, commit_ts, lambda rows: _evaluate(reader, commit_ts, chunk, rows))
     live = reader.get_many(prepared.row_keys)
     if chunk.mode is BulkMode.DELETE:
         doomed = keys_of_rows(prepared)
         return _evaluate_rows(
-            view, doomed, lambda rows: _delete(reader, commit_ts, chunk, rows, live, keep_deletes=keep_deletes)
+            view,
+            doomed,
+            commit_ts,
+            lambda rows: _delete(reader, commit_ts, chunk, rows, live, keep_deletes=keep_deletes),
         )
     whole, rows = complete(prepared, live, chunk)
-    return _evaluate_rows(view, rows, lambda each: _evaluate(reader, commit_ts, whole, each))
+    return _evaluate_rows(view, rows, commit_ts, lambda each: _evaluate(reader, commit_ts, whole, each))
+
+
+def _are_all_written(reader: Reader, chunk: BulkChunk, rows: PackedRows) -> bool:
+    """Return whether every row of a plain chunk is written, whatever is stored, or since nothing is stored."""
+    is_given = chunk.mode is BulkMode.UPSERT and chunk.unchanged_since is None
+    return is_given or not _any_stored(reader.get_many(rows.keys))
 
 
 def _evaluate_rows(
-    view: TableView, prepared: PreparedChunk, evaluate: Callable[[PreparedChunk], Evaluation]
+    view: TableView,
+    prepared: PreparedChunk,
+    commit_ts: Timestamp,
+    evaluate: Callable[[PreparedChunk], tuple[Mutations, RowErrors]],
 ) -> Evaluation:
     """An index that is being built, and cannot be with what these rows do, fails; no row is refused for it."""
     while True:
         try:
-            evaluation = evaluate(prepared)
+            mutations, errors = evaluate(prepared)
             break
         except CannotBuild as failure:
             prepared = prepared.without(failure)
@@ -89,8 +105,9 @@ def _evaluate_rows(
     for each in prepared.failures:
         # The catalogue has the same table as when the chunk was prepared, and may have others since.
         failures.add(CannotBuild(view, each.index, each.problem, each.rows))
-    failures.record(evaluation.mutations)
-    return evaluation
+    failures.record(mutations)
+    written = len(prepared) - len(errors)
+    return Evaluation(mutations, BulkWritten(commit_ts, written, tuple(sorted({**prepared.errors, **errors}.items()))))
 
 
 def check_named(table: TableDescriptor, since: Timestamp) -> None:
@@ -99,8 +116,11 @@ def check_named(table: TableDescriptor, since: Timestamp) -> None:
         raise WriteConflict(table.full_name, str(since), str(table.named_ts), kind="table")
 
 
-def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk) -> Evaluation:
-    """Evaluate without the changes of the catalogue. Raises CannotBuild."""
+def _evaluate(
+    reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk
+) -> tuple[Mutations, RowErrors]:
+    """Return the changes without those of the catalogue, and the errors of rows that are refused. Raises
+    CannotBuild."""
     expiry = Expiry(prepared.view.table.ttl_ms) if chunk.expiry is None else chunk.expiry
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, expiry.expires_ms(reader))
     live: Sequence[Version | None] = [None] * len(prepared)
@@ -112,7 +132,7 @@ def _evaluate(reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: 
     if mutations is None:
         errors = {}
         mutations = write_in_sequence(reader, prepared, live, old, rules, errors)
-    return _replied(mutations, commit_ts, prepared, errors)
+    return mutations, errors
 
 
 def _delete(
@@ -123,8 +143,8 @@ def _delete(
     live: Sequence[Version | None],
     *,
     keep_deletes: bool,
-) -> Evaluation:
-    """Delete the rows with these keys, and their entries. Raises CannotBuild."""
+) -> tuple[Mutations, RowErrors]:
+    """Delete the rows with these keys, and their entries: as :func:`_evaluate`."""
     old = _old_entries(reader, prepared, live)
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, 0)
     errors: RowErrors = {}
@@ -140,13 +160,7 @@ def _delete(
             continue
         gone[prepared.row_keys[row]] = None
         gone.update((key, None) for entry_keys in old if (key := entry_keys[row]) is not None)
-    mutations = Mutations(list(gone), [None] * len(gone))
-    return _replied(mutations, commit_ts, prepared, errors)
-
-
-def _replied(mutations: Mutations, commit_ts: Timestamp, prepared: PreparedChunk, errors: RowErrors) -> Evaluation:
-    written = len(prepared) - len(errors)
-    return Evaluation(mutations, BulkWritten(commit_ts, written, tuple(sorted({**prepared.errors, **errors}.items()))))
+    return Mutations(list(gone), [None] * len(gone)), errors
 
 
 def _write_at_once(

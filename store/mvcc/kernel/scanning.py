@@ -19,6 +19,7 @@ from cortado.store.engine.page_check import DEPTH_MAX
 from cortado.store.keys.keyspace import ROW_HEAD_BYTES, is_of_rows
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.kernel import rows as compiled
+from cortado.store.mvcc.kernel.making import CompiledRows
 from cortado.store.mvcc.kernel.tree import LEVEL
 from cortado.store.mvcc.kernel.walking import CompiledColumns
 from cortado.store.mvcc.packed import PackedPayloads
@@ -85,6 +86,7 @@ class RowKernel:
 
     def __init__(self) -> None:
         self._threads = local()
+        self.row_maker = CompiledRows()
 
     def read(self, mapped: MappedFile, wanted: Slice) -> ScanChunk | None:
         """Read a slice. See :class:`~cortado.store.mvcc.slices.SliceReader`."""

@@ -17,6 +17,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.kernel.machine import REGISTER, crc
 from cortado.store.mvcc.kernel.scanning import RowKernel
 from cortado.store.mvcc.kernel.walking import CompiledColumns
+from cortado.store.mvcc.row_maker import KeyColumn, RowMaker
 from cortado.store.mvcc.slices import Slice
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
 from cortado.store.mvcc.walks import NUMBER, TEXT, Program, Slot, Walked
@@ -25,6 +26,8 @@ _CHECKED: Final = b"123456789"
 _CRC_OF_IT: Final = 0xE3069283
 _PAGE_BYTES: Final = 4_096
 _NUMBER: Final = 2
+_IN_ORDER: Final = ((1, (1, 3)), (0, (0, 1)), (2, (3, 4)))
+"""Rows in the order of their keys, and the places of their bodies."""
 _START, _END = LogicalKey(b"a"), LogicalKey(b"z")
 
 
@@ -58,6 +61,24 @@ def check_kernel(kernel: RowKernel) -> None:
         raise ValueError("it groups other rows")
     if _columns(b"\x06abc\x00\x02d\x02\x09", [5, 9]) != [b"abcd", [0, 3, 4], [0, -5], [False, True]]:
         raise ValueError("it makes other columns than were written")
+    _check_new_rows(kernel.row_maker)
+
+
+def _check_new_rows(maker: RowMaker) -> None:
+    values, texts = np.array([[1], [1], [0]], np.uint8), np.frombuffer(b"b\0a", np.uint8)
+    parts = [KeyColumn(7, values, is_descending=True), KeyColumn(9, texts, np.array([0, 2, 3, 3]))]
+    keys = maker.lay_keys(b"k", parts, 3)
+    expected = [b"k\xf8\xfe\x09b\0\xff\0\1", b"k\xf8\xfe\x09a\0\1", b"k\xf8\xff\x09\0\1"]
+    if keys is None or keys.joined != b"".join(expected) or keys.places.tolist() != [1, 0, 2]:
+        raise ValueError("it lays other keys, or in another order")
+    ends, ts = np.array([1, 3, 4], np.int64), Timestamp(0, 1, 2)
+    items = [encode_version(LogicalKey(expected[row]), b"head" + b"abbc"[slice(*at)], ts) for row, at in _IN_ORDER]
+    made = maker.encode_puts(keys, suffix_of(ts), b"head", b"abbc", ends)
+    if list(map(bytes, made)) != [b"".join([item[side] for item in items]) for side in (0, 1)]:
+        raise ValueError("it makes other versions of new rows")
+    is_repeated = maker.lay_keys(b"k", [KeyColumn(7, values)], 3) is None
+    if not is_repeated or maker.gather(b"abbc", ends, keys.places) != b"bbac":
+        raise ValueError("it puts rows into another order")
 
 
 def _texts(keys: bytes, ends: list[int]) -> tuple[bytes, list[int]] | None:

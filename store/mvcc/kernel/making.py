@@ -1,0 +1,113 @@
+"""New rows by the kernel: memory for their keys and items, and checks that all ranges lie within their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
+from cortado.store.mvcc.kernel import new_rows as compiled
+from cortado.store.mvcc.kernel.walking import CompiledColumns
+from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder
+
+_VALUE_BYTES = 9
+"""A value's kind and checksums."""
+_DESCENDING_MASK = 0xFF
+
+
+class CompiledRows(CompiledColumns):
+    """A :class:`~cortado.store.mvcc.row_maker.RowMaker`. On any thread, and on several at once."""
+
+    def lay_keys(self, prefix: bytes, parts: Sequence[KeyColumn], rows: int) -> KeysInOrder | None:
+        """Lay keys. See :class:`~cortado.store.mvcc.row_maker.RowMaker`."""
+        held = [_HeldPart(part, rows) for part in parts]
+        numbers = np.array([each.numbers() for each in held], np.int64).reshape(-1)
+        keys = np.empty(rows * len(prefix) + sum(each.room for each in held), np.uint8)
+        ends = np.empty(rows, np.int64)
+        begin = np.frombuffer(prefix, np.uint8)
+        told = (_address(begin), len(prefix), LOGICAL_KEY_BYTES_MAX), (_address(numbers), len(held))
+        if compiled.lay_keys(*told, rows, _address(keys), _address(ends)) != compiled.DONE:
+            return None
+        joined = keys[: ends[-1]].tobytes()
+        places = self.order([joined], ends)
+        return None if places is None else KeysInOrder(joined, ends, places)
+
+    def order(self, pieces: Sequence[bytes | bytearray], ends: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Order keys. See :class:`~cortado.store.mvcc.row_maker.RowMaker`."""
+        keys = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
+        ends = _checked(keys, ends)
+        rows = len(ends)
+        places, scratch = np.empty(rows, np.int64), np.empty(2 * rows, np.int64)
+        found = compiled.order_keys(_address(keys), _address(ends), rows, _address(places), _address(scratch))
+        return places if found == compiled.DONE else None
+
+    def encode_puts(
+        self, keys: KeysInOrder, suffix: bytes, head: bytes, bodies: bytes, body_ends: NDArray[np.int64]
+    ) -> tuple[bytearray, bytearray]:
+        """Encode puts. See :class:`~cortado.store.mvcc.row_maker.RowMaker`."""
+        rows = len(keys.ends)
+        key_bytes, body_bytes = np.frombuffer(keys.joined, np.uint8), np.frombuffer(bodies, np.uint8)
+        key_ends, body_ends = _checked(key_bytes, keys.ends), _checked(body_bytes, body_ends)
+        if not rows == len(body_ends) == len(keys.places) or len(suffix) != TIMESTAMP_BYTES:
+            raise ValueError(f"{rows} keys, {len(body_ends)} bodies, {len(keys.places)} places")
+        engine_keys = bytearray(len(keys.joined) + rows * TIMESTAMP_BYTES)
+        values = bytearray(len(bodies) + rows * (len(head) + _VALUE_BYTES))
+        constants, out = [np.frombuffer(each, np.uint8) for each in (suffix, head)], (engine_keys, values)
+        compiled.encode_puts(
+            (_address(key_bytes), _address(key_ends), _address(keys.places), rows),
+            (*map(_address, constants), len(head)),
+            (_address(body_bytes), _address(body_ends)),
+            tuple(_address(np.frombuffer(each, np.uint8)) for each in out),
+        )
+        return engine_keys, values
+
+    def gather(self, joined: bytes | bytearray, ends: NDArray[np.int64], places: NDArray[np.int64]) -> bytearray:
+        """Gather pieces. See :class:`~cortado.store.mvcc.row_maker.RowMaker`."""
+        pieces = np.frombuffer(joined, np.uint8)
+        ends = _checked(pieces, ends)
+        gathered = bytearray(len(joined))
+        out = np.frombuffer(gathered, np.uint8)
+        compiled.gather(_address(pieces), _address(ends), _address(places), len(ends), _address(out))
+        return gathered
+
+
+class _HeldPart:
+    """One part of keys, each array in one piece, and the most bytes that it takes in all of them."""
+
+    def __init__(self, part: KeyColumn, rows: int) -> None:
+        self._part = part
+        self._values = np.ascontiguousarray(part.values, np.uint8)
+        self._offsets = np.zeros(1, np.int32)
+        self._width = 0
+        if part.offsets is None:
+            if self._values.ndim != 2 or len(self._values) != rows or not self._values.shape[1]:
+                raise ValueError(f"a part of shape {self._values.shape} for {rows} rows")
+            self._width = self._values.shape[1]
+            self.room = rows * (1 + self._width)
+            return
+        self._offsets = np.ascontiguousarray(part.offsets, np.int32)
+        if len(self._offsets) != rows + 1 or self._offsets[0] or self._offsets[-1] != len(self._values):
+            raise ValueError(f"{len(self._offsets)} offsets of {len(self._values)} bytes for {rows} rows")
+        # Each byte may be an escaped zero; a tag stands before each text, and an end of two bytes behind it.
+        self.room = 2 * len(self._values) + 3 * rows
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return numbers, as :mod:`cortado.store.mvcc.kernel.new_rows` orders them."""
+        mask = _DESCENDING_MASK if self._part.is_descending else 0
+        return self._part.tag, _address(self._values), _address(self._offsets), self._width, mask
+
+
+def _checked(joined: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return ends in one piece. Raises ValueError if they are not those of the joined pieces."""
+    ends = np.ascontiguousarray(ends, np.int64)
+    if not len(ends) or ends[-1] != len(joined) or ends[0] < 0 or (np.diff(ends) < 0).any():
+        raise ValueError(f"{len(ends)} ends do not divide {len(joined)} bytes")
+    return ends
+
+
+def _address(array: NDArray[np.generic]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,133 @@
+"""Puts of many new rows that lie in buffers: no object for a row until one is asked for.
+
+They are :class:`~cortado.store.mvcc.mutations.Changes` as :class:`~cortado.store.mvcc.mutations.Mutations` are, in the
+order of their keys, and the engine's items at a commit's timestamp are made by the kernel, end to end as an entry of
+the log has them. Several such writes share an entry: their items are put one after another or, where ranges of keys
+overlap, merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cortado.invariants import invariant
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.cut_later import CutLater
+from cortado.store.mvcc.drafts import Drafted
+from cortado.store.mvcc.row_maker import KeysInOrder, RowMaker
+from cortado.store.mvcc.versions import NO_EXPIRIES, Item, suffix_of
+from cortado.store.packing import cut
+
+_VALUE_BYTES: Final = 9
+"""A value's kind and checksums."""
+
+
+class PackedRows:
+    """Puts of rows, one at least: their ``keys``, and payloads that are ``head`` and a body each. Bodies lie end to
+    end, in the order of the rows, and end at ``body_ends``."""
+
+    def __init__(
+        self, maker: RowMaker, keys: KeysInOrder, head: bytes, bodies: bytes, body_ends: NDArray[np.int64]
+    ) -> None:
+        self.maker = maker
+        self._keys = keys
+        self._head = head
+        self._bodies = bodies
+        self._body_ends = body_ends
+        key_lengths = np.diff(keys.ends, prepend=0)[keys.places]
+        body_lengths = np.diff(body_ends, prepend=0)[keys.places]
+        self._key_lengths, self._body_lengths = _packed(key_lengths), _packed(body_lengths)
+        self._engine_key_lengths = _packed(key_lengths + TIMESTAMP_BYTES)
+        self._value_lengths = _packed(body_lengths + (len(head) + _VALUE_BYTES))
+        self.keys: Sequence[LogicalKey] = CutLater(len(self), self._cut_keys)
+        self.payloads: Sequence[bytes | None] = CutLater(len(self), self._cut_payloads)
+
+    def __len__(self) -> int:
+        return len(self._keys.ends)
+
+    @property
+    def expiries(self) -> Mapping[LogicalKey, int]:
+        """Return none: such rows never expire."""
+        return NO_EXPIRIES
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all keys and payloads."""
+        return len(self._keys.joined) + len(self._bodies) + len(self._head) * len(self)
+
+    @property
+    def bounds(self) -> tuple[LogicalKey, LogicalKey]:
+        """Return the first and the last key in their order."""
+        return self._key_at(0), self._key_at(-1)
+
+    def at(self, ts: Timestamp) -> Drafted:
+        """Return the engine's items after a commit at ``ts``, exactly as ``encode_versions`` returns them, in the order
+        of their keys."""
+        made = self.maker.encode_puts(self._keys, suffix_of(ts), self._head, self._bodies, self._body_ends)
+        return _drafted(*made, self._engine_key_lengths, self._value_lengths)
+
+    def _key_at(self, at: int) -> LogicalKey:
+        ends, row = self._keys.ends, int(self._keys.places[at])
+        return LogicalKey(self._keys.joined[int(ends[row - 1]) if row else 0 : int(ends[row])])
+
+    def _cut_keys(self) -> Sequence[LogicalKey]:
+        keys = self.maker.gather(self._keys.joined, self._keys.ends, self._keys.places)
+        return list(map(LogicalKey, cut(keys, self._key_lengths)))
+
+    def _cut_payloads(self) -> Sequence[bytes]:
+        bodies = self.maker.gather(self._bodies, self._body_ends, self._keys.places)
+        return [self._head + body for body in cut(bodies, self._body_lengths)]
+
+
+def joined(maker: RowMaker, writes: Sequence[Drafted]) -> Drafted:
+    """Return the items of several writes, one at least, in the order of their keys: each write's are in that order."""
+    if len(writes) == 1:
+        return writes[0]
+    writes = sorted(writes, key=_first_key)
+    key_lengths = b"".join([each.key_lengths for each in writes])
+    value_lengths = b"".join([each.value_lengths for each in writes])
+    keys = bytearray().join([each.keys for each in writes])
+    values = bytearray().join([each.values for each in writes])
+    if all(_last_key(before) < _first_key(after) for before, after in pairwise(writes)):
+        return _drafted(keys, values, key_lengths, value_lengths)
+    of_keys, of_values = _lengths(key_lengths), _lengths(value_lengths)
+    key_ends = np.cumsum(of_keys)
+    places = maker.order([keys], key_ends)
+    invariant(places is not None, "no engine key comes twice in an entry", len(of_keys))
+    assert places is not None
+    return _drafted(
+        maker.gather(keys, key_ends, places),
+        maker.gather(values, np.cumsum(of_values), places),
+        _packed(of_keys[places]),
+        _packed(of_values[places]),
+    )
+
+
+def _drafted(keys: bytearray, values: bytearray, key_lengths: bytes, value_lengths: bytes) -> Drafted:
+    def cut_items() -> list[Item]:
+        return list(zip(cut(keys, key_lengths), cut(values, value_lengths), strict=True))
+
+    items = CutLater(len(key_lengths) // 4, cut_items)
+    return Drafted(items, keys, key_lengths, values, value_lengths)
+
+
+def _first_key(write: Drafted) -> bytes:
+    return bytes(write.keys[: int(_lengths(write.key_lengths[:4])[0])])
+
+
+def _last_key(write: Drafted) -> bytes:
+    return bytes(write.keys[-int(_lengths(write.key_lengths[-4:])[0]) :])
+
+
+def _lengths(packed: bytes) -> NDArray[np.int64]:
+    return np.frombuffer(packed, "<u4").astype(np.int64)
+
+
+def _packed(lengths: NDArray[np.int64]) -> bytes:
+    return lengths.astype("<u4").tobytes()

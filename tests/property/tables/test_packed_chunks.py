@@ -1,0 +1,276 @@
+"""Chunks that the kernel packs beside the way through lists: equal items, entries, replies and errors."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortado.errors import CortadoError
+from cortado.schema.documents import encode_document
+from cortado.schema.parse import parse_schema
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.expiry import Expiry
+from cortado.store.mvcc.packed_rows import PackedRows
+from cortado.store.mvcc.row_maker import RowMaker
+from cortado.store.node.batch import Batch
+from cortado.store.node.log_entry import command_bytes
+from cortado.store.tables.bulk import evaluate_bulk
+from cortado.store.tables.chunk import prepare_chunk
+from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode, JsonRows
+from cortado.store.tables.packed_chunk import PACK_FROM, PackedChunk, pack_chunk
+from support.avro_random import SchemaMaker, ValueMaker, damaged
+from support.kernels import row_kernel
+from support.table_world import DATABASE, TableWorld, avro_rows, index
+
+SEEDS = st.integers(0, 2**32 - 1)
+AT: Final = Timestamp(0, 5_000, 7)
+TEXTS: Final = ["", "a", "a\0", "\0\0b", "ä\0ö", "日本語", "0123456789abcdef", "0123456\0abcdef", "\x01\xff"]
+
+Make = Callable[[random.Random, int], Any]
+
+LAID: Final[dict[str, tuple[Any, Make]]] = {
+    "long": ("long", lambda rng, row: rng.choice([row, -row, row << 40, -(2**63) + row, 2**63 - 1 - row])),
+    "int": ("int", lambda rng, row: rng.choice([row, -row, 2**31 - 1 - row])),
+    "string": ("string", lambda rng, row: f"{rng.choice(TEXTS)}{row}{rng.choice(TEXTS)}"),
+    "bytes": ("bytes", lambda rng, row: b"%d" % row + rng.randbytes(rng.randrange(12)).replace(b"\5", b"\0")),
+    "boolean": ("boolean", lambda rng, _: rng.random() < 0.5),
+    "double": ("double", lambda rng, row: rng.choice([row / 3, -row / 7, 0.0, -0.0, float("nan"), float("-inf")])),
+    "float": ("float", lambda rng, row: rng.choice([row / 4, -row / 4, 0.0, -0.0])),
+    "date": ({"type": "int", "logicalType": "date"}, lambda rng, row: date(1970, 1, 1) + timedelta(row * 7 - 900)),
+    "millis": (
+        {"type": "long", "logicalType": "timestamp-millis"},
+        lambda rng, row: datetime(1969, 12, 31, tzinfo=UTC) + timedelta(milliseconds=row * 99_999),
+    ),
+    "micros": (
+        {"type": "long", "logicalType": "timestamp-micros"},
+        lambda rng, row: datetime(1969, 12, 31, tzinfo=UTC) + timedelta(microseconds=row),
+    ),
+    "uuid": (
+        {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"},
+        lambda rng, row: UUID(int=rng.getrandbits(100) << 20 | row),
+    ),
+}
+"""Types of keys that the kernel lays: a declaration, and a value for a row."""
+LEFT: Final[dict[str, tuple[Any, Make]]] = {
+    "text of a uuid": ({"type": "string", "logicalType": "uuid"}, lambda rng, row: UUID(int=row)),
+    "enum": ({"type": "enum", "name": "E", "symbols": ["B", "A"]}, lambda rng, row: rng.choice("AB")),
+    "decimal": ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 0}, lambda rng, row: Decimal(row)),
+}
+"""Types of keys that are left to the other way."""
+UNIQUE: Final = ["long", "int", "string", "bytes", "date", "millis", "micros", "uuid"]
+
+
+def maker() -> RowMaker:
+    return row_kernel().row_maker
+
+
+class Made:
+    """A table with a random schema and key, and rows for it."""
+
+    def __init__(self, rng: random.Random, kinds: list[str], rows: int) -> None:
+        self.rng = rng
+        known = LAID | LEFT
+        declared = SchemaMaker(rng, recursive=False).record(2)
+        types = [known[kind][0] for kind in kinds]
+        # A name is declared once.
+        types = [each | {"name": f"N{place}"} if "name" in each else each for place, each in enumerate(types)]
+        of_key = [{"name": f"k{place}", "type": each} for place, each in enumerate(types)]
+        self.fields = [*declared["fields"], *of_key]
+        rng.shuffle(self.fields)
+        self.schema = {"type": "record", "name": "T", "fields": self.fields}
+        self.world = TableWorld()
+        key = [f"k{place}{rng.choice(['', ' desc'])}" for place in range(len(kinds))]
+        self.world.create("t", self.schema, rng.sample(key, len(key)))
+        self.parsed = parse_schema(json.dumps(self.schema))
+        self.values = ValueMaker(rng)
+        numbers = list(range(1, rows + 1))
+        if rng.random() < 0.7:
+            rng.shuffle(numbers)
+        sample = [self.values.value(self.parsed.record) for _ in range(8)]
+        self.bodies = [
+            self.body(rng.choice(sample) | {f"k{place}": known[kind][1](rng, row) for place, kind in enumerate(kinds)})
+            for row in numbers
+        ]
+
+    def body(self, document: dict[str, Any]) -> bytes:
+        return encode_document(self.parsed, document)
+
+    def chunk(self, mode: BulkMode = BulkMode.UPSERT, since: Timestamp | None = None) -> BulkChunk:
+        rows = avro_rows(self.world.view("t").newest_id, self.bodies)
+        return BulkChunk(DATABASE, "t", rows, mode, since)
+
+
+def some(seed: int) -> Made:
+    """Return a table with one to three parts in its key, one of them unique, mostly all laid by the kernel."""
+    rng = random.Random(seed)
+    kinds = [rng.choice(UNIQUE), *rng.choices(list(LAID), k=rng.randrange(3))]
+    return Made(rng, kinds, rng.choice([PACK_FROM, 65, 200, 257, 600]))
+
+
+def entry_of(evaluation: Evaluation) -> bytes:
+    """Return the bytes of an entry with this command alone."""
+    batch = Batch()
+    items = batch.add(AT, evaluation, command_bytes(evaluation))
+    keys = [key for key, _ in items]
+    entry = batch.entry(3, 2)
+    assert sorted(keys) == [key for key, _ in entry.items]
+    return entry.encode()
+
+
+def told(made: Made, chunk: BulkChunk, prepared: PackedChunk | None) -> object:
+    """Return the entry, the reply and the size of the chunk's evaluation, or its refusal."""
+    try:
+        evaluation = evaluate_bulk(made.world.store.snapshot(), AT, made.world.catalog(), chunk, prepared)
+    except CortadoError as refusal:
+        return type(refusal), str(refusal)
+    return entry_of(evaluation), repr(evaluation.reply), command_bytes(evaluation)
+
+
+def packed_of(made: Made, chunk: BulkChunk) -> PackedChunk | None:
+    return pack_chunk(made.world.catalog(), chunk, maker())
+
+
+def assert_alike(made: Made, chunk: BulkChunk) -> bool:
+    """Compare both ways; return whether the kernel packed the chunk."""
+    packed = packed_of(made, chunk)
+    by_lists = told(made, chunk, None)
+    assert told(made, chunk, packed) == by_lists
+    if packed is not None:
+        prepared = prepare_chunk(made.world.catalog(), chunk)
+        assert not prepared.errors, "the kernel takes a chunk of which every row is good"
+    return packed is not None
+
+
+@given(SEEDS)
+@settings(max_examples=150)
+def test_a_packed_chunk_makes_the_bytes_that_lists_make(seed: int) -> None:
+    made = some(seed)
+    assert_alike(made, made.chunk())
+
+
+@pytest.mark.parametrize("kind", LAID)
+def test_each_type_of_key_is_laid_by_the_kernel(kind: str) -> None:
+    """Else the tests beside this one would compare a way with itself."""
+    rng = random.Random(kind)
+    made = Made(rng, ["long", kind], 300)
+    made.schema["fields"] = made.fields = [each for each in made.fields if each["name"].startswith("k")]
+    made.world = TableWorld()
+    made.world.create("t", made.schema, ["k1 desc", "k0"])
+    made.parsed = parse_schema(json.dumps(made.schema))
+    made.bodies = [made.body({"k0": row, "k1": LAID[kind][1](rng, row)}) for row in rng.sample(range(999), 300)]
+    assert assert_alike(made, made.chunk())
+
+
+@given(SEEDS, st.sampled_from(list(LEFT)))
+@settings(max_examples=20)
+def test_a_chunk_with_another_type_of_key_goes_through_lists(seed: int, kind: str) -> None:
+    made = Made(random.Random(seed), ["long", kind], PACK_FROM)
+    assert not assert_alike(made, made.chunk())
+
+
+@given(SEEDS)
+@settings(max_examples=150)
+def test_a_damaged_row_is_refused_alike(seed: int) -> None:
+    made = some(seed)
+    for _ in range(made.rng.choice([1, 1, 3])):
+        place = made.rng.randrange(len(made.bodies))
+        made.bodies[place] = damaged(made.rng, made.bodies[place])
+    assert_alike(made, made.chunk())
+
+
+@given(SEEDS)
+@settings(max_examples=40)
+def test_a_key_that_comes_twice_is_written_as_its_later_row(seed: int) -> None:
+    made = some(seed)
+    first, second = made.rng.sample(range(len(made.bodies)), 2)
+    made.bodies[second] = made.bodies[first]
+    assert not assert_alike(made, made.chunk())
+
+
+@given(SEEDS, st.sampled_from([BulkMode.UPSERT, BulkMode.INSERT]), st.booleans(), st.integers(0, 3))
+@settings(max_examples=60)
+def test_rows_that_are_there_are_judged_alike(seed: int, mode: BulkMode, is_job: bool, stored: int) -> None:
+    made = some(seed)
+    since = made.world.store.now
+    chunk = made.chunk(mode, since if is_job else None)
+    all_bodies = made.bodies
+    made.bodies = made.rng.sample(all_bodies, stored)
+    if stored:
+        made.world.bulk_rows(made.chunk())
+    made.bodies = all_bodies
+    assert_alike(made, chunk)
+
+
+@pytest.mark.parametrize("sizes", [[3], [-1, 1], [0], [1 << 32], [1 << 31]], ids=str)
+def test_lengths_that_do_not_fit_the_bodies_are_refused_alike(sizes: list[int]) -> None:
+    made = some(7)
+    rows = made.chunk().rows
+    assert isinstance(rows, AvroRows)
+    lengths = list(map(len, made.bodies))
+    for place, size in enumerate(sizes):
+        lengths[place] = size % (1 << 32) if abs(size) > 3 or size == 0 else lengths[place] + size
+    packed = b"".join(each.to_bytes(4, "little") for each in lengths)
+    for wrong in (packed, rows.lengths[:-4], rows.lengths[:-1], rows.lengths + bytes(4), rows.lengths * 200, b""):
+        chunk = BulkChunk(DATABASE, "t", AvroRows(rows.schema_id, rows.bodies, wrong))
+        assert_alike(made, chunk)
+
+
+def test_a_key_and_a_row_at_their_bounds_and_beyond_are_refused_alike() -> None:
+    for size, is_packed in ((490, True), (491, False), (245, True), (246, True), (1 << 19, False)):
+        made = Made(random.Random(1), ["string"], 2)
+        made.schema["fields"] = made.fields = [{"name": "k0", "type": "string"}]
+        made.world = TableWorld()
+        made.world.create("t", made.schema, ["k0"])
+        made.parsed = parse_schema(json.dumps(made.schema))
+        made.bodies = [made.body({"k0": str(row)}) for row in range(100)]
+        made.bodies[50] = made.body({"k0": "x" * size})
+        assert assert_alike(made, made.chunk()) == is_packed, size
+        made.bodies[50] = made.body({"k0": "\0" * size})
+        assert assert_alike(made, made.chunk()) == (size == 245), size
+
+
+def test_only_plain_chunks_are_packed() -> None:
+    made = Made(random.Random(3), ["long"], PACK_FROM)
+    plain = made.chunk()
+    rows = plain.rows
+    assert isinstance(rows, AvroRows)
+    few = BulkChunk(DATABASE, "t", avro_rows(rows.schema_id, made.bodies[1:]))
+    others = [
+        few,
+        BulkChunk(DATABASE, "t", JsonRows(["{}"] * PACK_FROM)),
+        BulkChunk(DATABASE, "t", rows, BulkMode.REPLACE),
+        BulkChunk(DATABASE, "t", rows, expiry=Expiry(9_000)),
+        BulkChunk(DATABASE, "t", rows, BulkMode.UPDATE, columns=("k0",)),
+        BulkChunk(DATABASE, "t", AvroRows(rows.schema_id + 9, rows.bodies, rows.lengths)),
+    ]
+    for chunk in others:
+        assert not assert_alike(made, chunk)
+
+
+def test_a_table_with_an_index_or_another_newest_schema_is_not_packed_any_more() -> None:
+    fields = [{"name": "k0", "type": "long"}, {"name": "n", "type": "int"}]
+    world = TableWorld()
+    world.create("t", {"type": "record", "name": "T", "fields": fields}, ["k0"])
+    world.create("i", {"type": "record", "name": "T", "fields": fields}, ["k0"], [index("by_n", "n")])
+    documents = [{"k0": row, "n": row} for row in range(100)]
+    for table, is_packed in (("t", True), ("i", False)):
+        chunk = BulkChunk(DATABASE, table, world.rows(table, documents))
+        assert (pack_chunk(world.catalog(), chunk, maker()) is not None) == is_packed
+    chunk = BulkChunk(DATABASE, "t", world.rows("t", documents))
+    packed = pack_chunk(world.catalog(), chunk, maker())
+    assert packed is not None
+    later = [*fields, {"name": "m", "type": ["null", "int"], "default": None}]
+    world.register("t", {"type": "record", "name": "T", "fields": later})
+    assert pack_chunk(world.catalog(), chunk, maker()) is None
+    evaluation = evaluate_bulk(world.store.snapshot(), AT, world.catalog(), chunk, packed)
+    assert not isinstance(evaluation.mutations, PackedRows), "it was packed for another newest schema"
