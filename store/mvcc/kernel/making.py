@@ -89,7 +89,8 @@ class _HeldPart:
             self.room = rows * (1 + self._width)
             return
         self._offsets = np.ascontiguousarray(part.offsets, np.int32)
-        if len(self._offsets) != rows + 1 or self._offsets[0] or self._offsets[-1] != len(self._values):
+        whole = len(self._offsets) == rows + 1 and not self._offsets[0] and self._offsets[-1] == len(self._values)
+        if not whole or (np.diff(self._offsets) < 0).any():
             raise ValueError(f"{len(self._offsets)} offsets of {len(self._values)} bytes for {rows} rows")
         # Each byte may be an escaped zero; a tag stands before each text, and an end of two bytes behind it.
         self.room = 2 * len(self._values) + 3 * rows

@@ -152,7 +152,7 @@ def assert_alike(made: Made, chunk: BulkChunk) -> bool:
 
 
 @given(SEEDS)
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_a_packed_chunk_makes_the_bytes_that_lists_make(seed: int) -> None:
     made = some(seed)
     assert_alike(made, made.chunk())
@@ -179,7 +179,7 @@ def test_a_chunk_with_another_type_of_key_goes_through_lists(seed: int, kind: st
 
 
 @given(SEEDS)
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_a_damaged_row_is_refused_alike(seed: int) -> None:
     made = some(seed)
     for _ in range(made.rng.choice([1, 1, 3])):
@@ -189,7 +189,7 @@ def test_a_damaged_row_is_refused_alike(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_a_key_that_comes_twice_is_written_as_its_later_row(seed: int) -> None:
     made = some(seed)
     first, second = made.rng.sample(range(len(made.bodies)), 2)
