@@ -222,7 +222,7 @@ class Batch:
     def _join_packed(self) -> Drafted | None:
         """Return the items of packed rows, if the batch has no others, and removes none; else put them to the others,
         and return None."""
-        if self.maker is not None and not (self.items or self.removed or self.cleared):
+        if self.maker is not None and not (self.items or self.removed):
             return joined(self.maker, self.packed)
         for each in self.packed:
             self.items += each.items

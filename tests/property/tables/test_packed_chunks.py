@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cortado.errors import CortadoError
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
+from cortado.store.catalog.declare import alter_table
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import Expiry
@@ -227,16 +228,50 @@ def test_lengths_that_do_not_fit_the_bodies_are_refused_alike(sizes: list[int]) 
 
 def test_a_key_and_a_row_at_their_bounds_and_beyond_are_refused_alike() -> None:
     for size, is_packed in ((490, True), (491, False), (245, True), (246, True), (1 << 19, False)):
-        made = Made(random.Random(1), ["string"], 2)
-        made.schema["fields"] = made.fields = [{"name": "k0", "type": "string"}]
-        made.world = TableWorld()
-        made.world.create("t", made.schema, ["k0"])
-        made.parsed = parse_schema(json.dumps(made.schema))
-        made.bodies = [made.body({"k0": str(row)}) for row in range(100)]
+        made = of_fields([{"name": "k0", "type": "string"}], [{"k0": str(row)} for row in range(100)])
         made.bodies[50] = made.body({"k0": "x" * size})
         assert assert_alike(made, made.chunk()) == is_packed, size
         made.bodies[50] = made.body({"k0": "\0" * size})
         assert assert_alike(made, made.chunk()) == (size == 245), size
+
+
+def of_fields(fields: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Made:
+    """Return a table of these fields alone, with the key k0."""
+    made = Made(random.Random(1), ["long"], 2)
+    made.schema["fields"] = made.fields = fields
+    made.world = TableWorld()
+    made.world.create("t", made.schema, ["k0"])
+    made.parsed = parse_schema(json.dumps(made.schema))
+    made.bodies = [made.body(each) for each in documents]
+    return made
+
+
+def test_a_null_in_the_key_is_refused_alike() -> None:
+    documents: list[dict[str, Any]] = [{"k0": row} for row in range(100)]
+    for null, is_packed in ((None, True), (0, False), (50, False), (99, False)):
+        if null is not None:
+            documents[null] = {"k0": None}
+        made = of_fields([{"name": "k0", "type": ["null", "long"]}], documents)
+        assert assert_alike(made, made.chunk()) == is_packed
+
+
+def test_a_row_above_its_bound_is_refused_alike() -> None:
+    made = of_fields(
+        [{"name": "k0", "type": "long"}, {"name": "s", "type": "string"}], [{"k0": row, "s": ""} for row in range(100)]
+    )
+    for size, is_packed in (((1 << 20) - 5, True), ((1 << 20) - 4, False)):
+        made.bodies[50] = b"\x82\x10" + varint(size) + b"x" * size
+        assert len(made.bodies[50]) == size + 5
+        assert assert_alike(made, made.chunk()) == is_packed
+
+
+def varint(size: int) -> bytes:
+    """Return a length as Avro has it."""
+    left, out = 2 * size, bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*out, left])
 
 
 def test_only_plain_chunks_are_packed() -> None:
@@ -267,6 +302,11 @@ def test_a_table_with_an_index_or_another_newest_schema_is_not_packed_any_more()
         chunk = BulkChunk(DATABASE, table, world.rows(table, documents))
         assert (pack_chunk(world.catalog(), chunk, maker()) is not None) == is_packed
     chunk = BulkChunk(DATABASE, "t", world.rows("t", documents))
+    for ttl_ms in (9_000, 0):
+        world.store.write(
+            lambda reader, ts, ttl_ms=ttl_ms: alter_table(world.catalog(reader), DATABASE, "t", ttl_ms=ttl_ms)
+        )
+        assert (pack_chunk(world.catalog(), chunk, maker()) is None) == bool(ttl_ms), "rows expire"
     packed = pack_chunk(world.catalog(), chunk, maker())
     assert packed is not None
     later = [*fields, {"name": "m", "type": ["null", "int"], "default": None}]
