@@ -34,6 +34,7 @@ NAMES: Final = (
     "grpc",
     "peers",
     "node",
+    "ingest",
     "client",
     "pages",
     "tables",

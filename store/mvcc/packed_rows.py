@@ -1,16 +1,14 @@
 """Puts of many new rows that lie in buffers: no object for a row until one is asked for.
 
-They are :class:`~cortado.store.mvcc.mutations.Changes` as :class:`~cortado.store.mvcc.mutations.Mutations` are, in the
-order of their keys, and the engine's items at a commit's timestamp are made by the kernel, end to end as an entry of
-the log has them. Several such writes share an entry: their items are put one after another or, where ranges of keys
-overlap, merged.
+They are :class:`~cortado.store.mvcc.mutations.Changes`, in the order of their keys. The kernel makes the engine's items
+at a commit's timestamp, end to end as an entry of the log has them. Several such writes share an entry: their items
+stand one after another, or are merged if their ranges of keys overlap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +19,8 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.cut_later import CutLater
 from cortado.store.mvcc.drafts import Drafted
 from cortado.store.mvcc.row_maker import KeysInOrder, RowMaker
-from cortado.store.mvcc.versions import NO_EXPIRIES, Item, suffix_of
+from cortado.store.mvcc.versions import NO_EXPIRIES, VALUE_OVERHEAD_BYTES, Item, suffix_of
 from cortado.store.packing import cut
-
-_VALUE_BYTES: Final = 9
-"""A value's kind and checksums."""
 
 
 class PackedRows:
@@ -44,7 +39,7 @@ class PackedRows:
         body_lengths = np.diff(body_ends, prepend=0)[keys.places]
         self._key_lengths, self._body_lengths = _packed(key_lengths), _packed(body_lengths)
         self._engine_key_lengths = _packed(key_lengths + TIMESTAMP_BYTES)
-        self._value_lengths = _packed(body_lengths + (len(head) + _VALUE_BYTES))
+        self._value_lengths = _packed(body_lengths + (len(head) + VALUE_OVERHEAD_BYTES))
         self.keys: Sequence[LogicalKey] = CutLater(len(self), self._cut_keys)
         self.payloads: Sequence[bytes | None] = CutLater(len(self), self._cut_payloads)
 

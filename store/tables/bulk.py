@@ -83,7 +83,7 @@ def evaluate_bulk(
 
 
 def _are_all_written(reader: Reader, chunk: BulkChunk, rows: PackedRows) -> bool:
-    """Return whether every row of a plain chunk is written, whatever is stored, or since nothing is stored."""
+    """Return whether every row of a plain chunk is written: its mode accepts any, or none of them is stored."""
     is_given = chunk.mode is BulkMode.UPSERT and chunk.unchanged_since is None
     return is_given or not _any_stored(reader.get_many(rows.keys))
 

@@ -6,10 +6,10 @@
                                      │                                     │
                                      └── anything that is not plain ───────┴──► None: chunk.py prepares the chunk
 
-A chunk is plain if it holds whole Avro rows of the newest schema, with keys of types that the kernel lays, for a table
-without indexes whose rows do not expire; and if every row is good and no key comes twice. The kernel has no errors of
-its own: a chunk that it refuses is prepared by :mod:`cortado.store.tables.chunk`, which names the row and the reason.
-So both ways store the same bytes and give the same answers.
+A plain chunk holds whole Avro rows of the newest schema, for a table without indexes whose rows do not expire. The
+kernel knows the types of its key, every row is good, and no key comes twice. The kernel has no errors of its own: a
+chunk that it refuses is prepared by :mod:`cortado.store.tables.chunk`, which names the row and the reason. So both ways
+store the same bytes and give the same answers.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,9 @@ from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
 from cortado.store.mvcc.kernel import new_rows as compiled
 from cortado.store.mvcc.kernel.walking import CompiledColumns
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder
+from cortado.store.mvcc.versions import VALUE_OVERHEAD_BYTES
 
-_VALUE_BYTES = 9
-"""A value's kind and checksums."""
-_DESCENDING_MASK = 0xFF
+_DESCENDING_MASK: Final = 0xFF
 
 
 class CompiledRows(CompiledColumns):
@@ -54,7 +54,7 @@ class CompiledRows(CompiledColumns):
         if not rows == len(body_ends) == len(keys.places) or len(suffix) != TIMESTAMP_BYTES:
             raise ValueError(f"{rows} keys, {len(body_ends)} bodies, {len(keys.places)} places")
         engine_keys = bytearray(len(keys.joined) + rows * TIMESTAMP_BYTES)
-        values = bytearray(len(bodies) + rows * (len(head) + _VALUE_BYTES))
+        values = bytearray(len(bodies) + rows * (len(head) + VALUE_OVERHEAD_BYTES))
         constants, out = [np.frombuffer(each, np.uint8) for each in (suffix, head)], (engine_keys, values)
         compiled.encode_puts(
             (_address(key_bytes), _address(key_ends), _address(keys.places), rows),

@@ -99,7 +99,7 @@ def _lay_text(target: Any, source: Any, end: Any, mask: Any) -> Any:
 def lay_keys(prefix: Any, parts: Any, rows: Any, out: Any, ends: Any) -> Any:
     """Lay each row's key end to end at ``out``, and its end to ``ends``: DONE, or STRANGE if one is too long.
 
-    ``prefix``: the address and the length of what each key begins with, and how long a key may be. ``parts``: the
+    ``prefix``: the address and the length of the keys' common beginning, and the most bytes of a key. ``parts``: the
     address of the parts' numbers, and how many parts there are."""
     target = out
     for row in range(rows):
