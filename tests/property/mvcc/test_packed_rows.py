@@ -70,9 +70,14 @@ def test_places_are_those_of_the_sorted_keys(keys: list[bytes]) -> None:
 
 @pytest.mark.parametrize("common", [0, 1, 7, 8, 9, 300])
 @pytest.mark.parametrize("rows", [1, 2, 3, 255, 256, 257, 1_000])
-def test_long_keys_that_differ_late_are_sorted(common: int, rows: int) -> None:
+@pytest.mark.parametrize("alike", [0, 8, 20])
+def test_long_keys_that_differ_late_are_sorted(common: int, rows: int, alike: int) -> None:
+    """Behind their common beginning many are ``alike`` in more bytes than are compared as a word."""
     rng = random.Random(rows)
-    keys = [b"c" * common + row.to_bytes(2) + b"d" * rng.randrange(9) for row in rng.sample(range(5_000), rows)]
+    keys = [
+        b"c" * common + bytes([rng.randrange(3)]) * alike + row.to_bytes(2) + b"d" * rng.randrange(9)
+        for row in rng.sample(range(5_000), rows)
+    ]
     places = maker().order([b"".join(keys)], ends_of(keys))
     assert places is not None
     assert [keys[row] for row in places.tolist()] == sorted(keys)
