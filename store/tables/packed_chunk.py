@@ -21,7 +21,7 @@ import numpy as np
 
 from cortado.errors import InvalidArgument
 from cortado.schema.columnar.column import BytesColumn, Column, FlatColumn, logical_of
-from cortado.schema.model import Enum, Fixed
+from cortado.schema.model import Fixed
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.codec import TAGS
 from cortado.store.keys.columns import fixed_values
@@ -92,7 +92,7 @@ def _ends_of(rows: AvroRows) -> np.ndarray[tuple[int], np.dtype[np.int64]] | Non
 def _key_column(column: Column, part: KeyPart) -> KeyColumn | None:
     """Return a part's values as the kernel lays them; None if one is null, or it does not lay this type."""
     tag = TAGS[part.type]
-    if column.validity is not None or isinstance(column.type, Enum):
+    if column.validity is not None:
         return None
     if isinstance(column, BytesColumn):
         if part.type is KeyType.UUID and isinstance(column.type, Fixed):
@@ -103,7 +103,7 @@ def _key_column(column: Column, part: KeyPart) -> KeyColumn | None:
     if not isinstance(column, FlatColumn):
         return None
     try:
-        # Days as they are: as values of a key they would be objects.
+        # Days as they are: as values of a key they would be objects. Those of enums are.
         values = column.values if part.type is KeyType.DATE else column.key_values()
         matrix = fixed_values(values, part) if isinstance(values, np.ndarray) else None
     except InvalidArgument:
