@@ -99,8 +99,8 @@ async def _load(host: Host, chunks: Sequence[common_pb2.RowBatch], kind: str) ->
     """Load chunks until they are applied; return rows a second of processor time."""
     start = documents_pb2.BulkStart(table=_TABLE, mode=documents_pb2.BULK_MODE_UPSERT)
     if kind.endswith("since"):
-        start.unchanged_since.CopyFrom(timestamp_message(host.clock.now()))
-    now, slots = bytes(host.clock.last), asyncio.Semaphore(IN_FLIGHT)
+        start.unchanged_since.CopyFrom(timestamp_message(host.process.clock.now()))
+    now, slots = bytes(host.process.clock.last), asyncio.Semaphore(IN_FLIGHT)
     messages = [
         documents_pb2.BulkChunk(sequence=place, rows=rows, request_id=now + os.urandom(8)).SerializeToString()
         for place, rows in enumerate(chunks)

@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -94,7 +95,7 @@ async def serve(given: Sequence[Load], *, has_kernel: bool) -> tuple[list[bytes]
     """Return a node's entries, its answers, and all that it has stored."""
     disk, clock, entries = NodeDisk(), SetClock(), list[bytes]()
     node = make_node(disk, clock=clock, limits=NodeLimits(evaluate_slice_ms=60_000))
-    node.clock._read_physical_ms = clock
+    node.process.clock._read_physical_ms = clock
     await node.start()
     schema_id = await make_table(node)
     node.meta.store.kernel = row_kernel() if has_kernel else None
@@ -124,7 +125,7 @@ async def serve(given: Sequence[Load], *, has_kernel: bool) -> tuple[list[bytes]
             # While the disk is held, chunks gather in the same batches, however fast the machine is.
             disk.hold()
             answering = asyncio.ensure_future(_answers(node, requests()))
-            await until(lambda: node.writes.use().count == len(load.chunks) or answering.done(), "all are in line")  # noqa: B023
+            await until(partial(_are_in_line, node, len(load.chunks), answering), "all are in line")
             disk.release()
             answers.append(await answering)
             clock.now_ms += 1
@@ -133,6 +134,10 @@ async def serve(given: Sequence[Load], *, has_kernel: bool) -> tuple[list[bytes]
     with disk.engine.read() as txn:
         stored = [[(key, value()) for key, value in txn.walk(space, b"\0")] for space in SPACES]
     return entries, answers, stored
+
+
+def _are_in_line(node: Host, chunks: int, answering: asyncio.Future[list[Any]]) -> bool:
+    return node.process.writes.use().count == chunks or answering.done()
 
 
 async def _answers(node: Host, requests: AsyncIterator[documents_pb2.BulkRequest]) -> list[Any]:

@@ -246,12 +246,14 @@ def of_fields(fields: list[dict[str, Any]], documents: list[dict[str, Any]]) -> 
     return made
 
 
-def test_a_null_in_the_key_is_refused_alike() -> None:
-    documents: list[dict[str, Any]] = [{"k0": row} for row in range(100)]
+@pytest.mark.parametrize("kind", UNIQUE)
+def test_a_null_in_the_key_is_refused_alike(kind: str) -> None:
+    rng = random.Random(5)
+    documents: list[dict[str, Any]] = [{"k0": LAID[kind][1](rng, row)} for row in range(100)]
     for null, is_packed in ((None, True), (0, False), (50, False), (99, False)):
         if null is not None:
             documents[null] = {"k0": None}
-        made = of_fields([{"name": "k0", "type": ["null", "long"]}], documents)
+        made = of_fields([{"name": "k0", "type": ["null", LAID[kind][0]]}], documents)
         assert assert_alike(made, made.chunk()) == is_packed
 
 
@@ -265,6 +267,13 @@ def test_a_row_above_its_bound_is_refused_alike() -> None:
         assert assert_alike(made, made.chunk()) == is_packed
 
 
+@pytest.mark.parametrize(("rows", "size"), [(10_001, 1), (PACK_FROM, 70_000)])
+def test_a_chunk_above_its_bounds_is_refused_alike(rows: int, size: int) -> None:
+    fields = [{"name": "k0", "type": "long"}, {"name": "s", "type": "string"}]
+    made = of_fields(fields, [{"k0": row, "s": "x" * size} for row in range(rows)])
+    assert not assert_alike(made, made.chunk())
+
+
 def varint(size: int) -> bytes:
     """Return a length as Avro has it."""
     left, out = 2 * size, bytearray()
@@ -275,9 +284,10 @@ def varint(size: int) -> bytes:
 
 
 def test_only_plain_chunks_are_packed() -> None:
-    made = Made(random.Random(3), ["long"], PACK_FROM)
+    made = of_fields([{"name": "k0", "type": "long"}], [{"k0": row} for row in range(PACK_FROM)])
     plain = made.chunk()
     rows = plain.rows
+    assert assert_alike(made, plain)
     assert isinstance(rows, AvroRows)
     few = BulkChunk(DATABASE, "t", avro_rows(rows.schema_id, made.bodies[1:]))
     others = [
