@@ -181,7 +181,7 @@ def test_a_commit_that_writes_a_key_twice_writes_it_once(sizes: list[int]) -> No
         replies = await served.call(calls)
         assert etag(replies[11]) and etag(replies[12]) and sizes == [2]
         await served.applied()
-        with served.node.engine.read() as txn:
+        with served.node.process.engine.read() as txn:
             stored = txn.page(Space.DATA, b"k", b"l", max_items=100).keys
         assert [key for key in stored if b"a" in key or b"none" in key or b"c" in key] == [stored[0]]
 
@@ -199,7 +199,7 @@ def test_a_run_of_which_all_are_refused_writes_nothing(sizes: list[int]) -> None
         assert len(served.entries) == count and sizes == [2, 2, 2]
         pipeline = served.node.meta.driver.pipeline
         assert pipeline.measures.commits.conflicts["write"] == 2
-        assert served.node.writes.use().count == 0 and request_id(put(11)) not in pipeline.requests
+        assert served.node.process.writes.use().count == 0 and request_id(put(11)) not in pipeline.requests
 
     serving(scenario)
 
@@ -213,7 +213,7 @@ def test_a_refusal_is_told_once_the_writes_that_it_rests_on_are_committed() -> N
         served.send([put(3, b"a"), put(4, b"x")])
         await until(lambda: served.node.meta.driver.pipeline.has_uncommitted, "the entry is appended")
         served.send([commit(11, b"a", start=start), commit(12, b"b", start=start)])
-        await until(lambda: served.node.writes.use().count == 4, "the commits are evaluated")
+        await until(lambda: served.node.process.writes.use().count == 4, "the commits are evaluated")
         served.disk.release()
         replies = await served.receive(4)
         assert [error(replies[number]).reason for number in (3, 4)] == ["RESOURCE_EXHAUSTED"] * 2
@@ -326,13 +326,13 @@ def test_commits_that_only_delete_may_use_the_reserve_and_are_runs_of_their_own(
     tmp_path: Path, sizes: list[int]
 ) -> None:
     async def scenario(served: Served) -> None:
-        admit = served.node.admit
+        admit = served.node.process.engine.admit
 
         def admitted(size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
             frees_room.append(frees)
             admit(size_bytes, behind_bytes=behind_bytes, frees=frees)
 
-        served.node.admit = admitted  # type: ignore[method-assign]
+        served.node.process.engine.admit = admitted  # type: ignore[method-assign]
         deletes = [commit(number, deletes=[b"%d" % number]) for number in (1, 2)]
         await served.call([*deletes, commit(3, b"a"), commit(4, b"b", deletes=[b"c"])])
         assert sizes == [2, 2] and frees_room == [True, False]
