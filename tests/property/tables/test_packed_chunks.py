@@ -296,6 +296,7 @@ def test_only_plain_chunks_are_packed() -> None:
         BulkChunk(DATABASE, "t", rows, BulkMode.REPLACE),
         BulkChunk(DATABASE, "t", rows, expiry=Expiry(9_000)),
         BulkChunk(DATABASE, "t", rows, BulkMode.UPDATE, columns=("k0",)),
+        BulkChunk(DATABASE, "t", rows, columns=("k0",)),
         BulkChunk(DATABASE, "t", AvroRows(rows.schema_id + 9, rows.bodies, rows.lengths)),
     ]
     for chunk in others:
