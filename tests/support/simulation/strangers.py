@@ -50,7 +50,7 @@ class Stranger:
         host = cluster.hosts.get(name)
         storage_id = host.storage_id if host is not None else "made-up"
         node = SimpleNamespace(
-            identity=SimpleNamespace(peer_address=f"{name}.sim:7622"),
+            process=SimpleNamespace(identity=SimpleNamespace(peer_address=f"{name}.sim:7622")),
             meta=SimpleNamespace(log_position=lambda: _AHEAD),
         )
         caller = SimpleNamespace(
