@@ -15,7 +15,7 @@ class CutLater(Sequence[T]):
     """``count`` elements, which ``cut`` makes at the first use. With tens of thousands, cutting is most of a large
     write's work in its turn, and mostly the thread that stores them asks first. From any thread."""
 
-    __slots__ = ("_count", "_cut", "_make")
+    __slots__ = ("__weakref__", "_count", "_cut", "_make")
 
     def __init__(self, count: int, cut: Callable[[], Sequence[T]]) -> None:
         self._count = count

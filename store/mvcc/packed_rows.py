@@ -8,6 +8,7 @@ stand one after another, or are merged if their ranges of keys overlap.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -40,8 +41,11 @@ class PackedRows:
         self._key_lengths, self._body_lengths = _packed(key_lengths), _packed(body_lengths)
         self._engine_key_lengths = _packed(key_lengths + TIMESTAMP_BYTES)
         self._value_lengths = _packed(body_lengths + (len(head) + VALUE_OVERHEAD_BYTES))
-        self.keys: Sequence[LogicalKey] = CutLater(len(self), self._cut_keys)
-        self.payloads: Sequence[bytes | None] = CutLater(len(self), self._cut_payloads)
+        # Neither refers to these rows: only the cycle collector would free such a circle, with all its buffers.
+        cut_keys = partial(_cut_keys, maker, keys, self._key_lengths)
+        cut_payloads = partial(_cut_payloads, maker, head, bodies, body_ends, keys.places, self._body_lengths)
+        self.keys: Sequence[LogicalKey] = CutLater(len(self), cut_keys)
+        self.payloads: Sequence[bytes | None] = CutLater(len(self), cut_payloads)
 
     def __len__(self) -> int:
         return len(self._keys.ends)
@@ -71,13 +75,15 @@ class PackedRows:
         ends, row = self._keys.ends, int(self._keys.places[at])
         return LogicalKey(self._keys.joined[int(ends[row - 1]) if row else 0 : int(ends[row])])
 
-    def _cut_keys(self) -> Sequence[LogicalKey]:
-        keys = self.maker.gather(self._keys.joined, self._keys.ends, self._keys.places)
-        return list(map(LogicalKey, cut(keys, self._key_lengths)))
 
-    def _cut_payloads(self) -> Sequence[bytes]:
-        bodies = self.maker.gather(self._bodies, self._body_ends, self._keys.places)
-        return [self._head + body for body in cut(bodies, self._body_lengths)]
+def _cut_keys(maker: RowMaker, keys: KeysInOrder, lengths: bytes) -> Sequence[LogicalKey]:
+    return list(map(LogicalKey, cut(maker.gather(keys.joined, keys.ends, keys.places), lengths)))
+
+
+def _cut_payloads(
+    maker: RowMaker, head: bytes, bodies: bytes, ends: NDArray[np.int64], places: NDArray[np.int64], lengths: bytes
+) -> Sequence[bytes]:
+    return [head + body for body in cut(maker.gather(bodies, ends, places), lengths)]
 
 
 def joined(maker: RowMaker, writes: Sequence[Drafted]) -> Drafted:

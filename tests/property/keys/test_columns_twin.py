@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cortado.errors import InvalidArgument, InvalidDocument, KeyTooLong
 from cortado.store.keys.bulk import index_keys, row_keys
-from cortado.store.keys.codec import encode_columns, encode_parts
+from cortado.store.keys.codec import encode_parts
+from cortado.store.keys.columns import encode_columns
 from cortado.store.keys.keyspace import index_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 from support.key_values import VALUES, declared_rows, nullable

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import random
+import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -152,6 +154,21 @@ class Guarded:
         held = np.frombuffer(self._pages, array.dtype, array.size, begin).reshape(array.shape)
         held[...] = array
         return held
+
+
+def test_packed_rows_go_with_their_last_reference() -> None:
+    """The buffers of a load must not wait for the cycle collector."""
+    gc.disable()
+    try:
+        rows = packed([b"a\0", b"b\0"], [b"1", b"2"])
+        drafted, gone = rows.at(TS), weakref.ref(rows)
+        del rows
+        assert gone() is None
+        gone_items = weakref.ref(drafted.items)
+        del drafted
+        assert gone_items() is None
+    finally:
+        gc.enable()
 
 
 def address(array: NDArray[Any]) -> int:

@@ -16,6 +16,7 @@ INVARIANT: Final = "invariant: "
 NOT_SIMULATED: Final = {
     "a write transaction ends on the thread that it began on": "LMDB's; see tests/unit/engine/test_lmdb_engine.py",
     "a command that was drafted has its batch to itself": "none is; see tests/unit/node/test_entries_in_flight.py",
+    "no engine key comes twice in an entry": "the kernel's; see tests/property/mvcc/test_packed_rows.py",
     "no logical key of a commit is the beginning of another": "likewise; see tests/property/mvcc/test_drafts.py",
     "a line of the audit log is bounded": "roles are off; see tests/unit/server/test_audit.py",
     "all records of a principal's drops are counted": "likewise; see tests/unit/catalog/test_shares.py",
