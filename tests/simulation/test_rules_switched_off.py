@@ -283,7 +283,7 @@ def serve_what_is_collected(patch: pytest.MonkeyPatch) -> None:
 
 def collect_here_alone(patch: pytest.MonkeyPatch) -> None:
     async def in_place(self: Collector, removal: Removal) -> None:
-        with self._host.process.engine.write() as txn:
+        with self._process.engine.write() as txn:
             for key in removal.keys:
                 txn.delete(Space.DATA, key)
 
