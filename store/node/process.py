@@ -162,6 +162,10 @@ class Process:
         """Run one bounded slice of a scan on the scan thread; slices of all scans alternate."""
         return self.scan_threads.scan(step)
 
+    def scan_stream(self, step: Callable[[], T]) -> Awaitable[T]:
+        """Run a slice as :meth:`scan`, of a scan that shares no state with others: slices may run side by side."""
+        return self.scan_threads.scan_stream(step)
+
     def admit(self, size_bytes: int, *, behind_bytes: int, frees: bool) -> None:
         """Admit as :meth:`~cortado.store.engine.interface.Engine.admit`; if the disk cannot say, end the process."""
         try:

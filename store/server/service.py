@@ -262,11 +262,9 @@ class Service:
             while step is not None or ahead is not None:
                 if ahead is None:
                     assert step is not None
-                    ahead = asyncio.ensure_future(self.host.process.scan_threads.scan_stream(step))
+                    ahead = asyncio.ensure_future(self.host.process.scan_stream(step))
                 reply, step = await ahead
-                ahead = (
-                    None if step is None else asyncio.ensure_future(self.host.process.scan_threads.scan_stream(step))
-                )
+                ahead = None if step is None else asyncio.ensure_future(self.host.process.scan_stream(step))
                 if reply is not None:
                     yield reply
                 step = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
 from cortado.store.mvcc.kernel import new_rows as compiled
-from cortado.store.mvcc.kernel.walking import CompiledColumns
+from cortado.store.mvcc.kernel.walking import CompiledColumns, address_of
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder
 from cortado.store.mvcc.versions import VALUE_OVERHEAD_BYTES
 
@@ -28,8 +28,8 @@ class CompiledRows(CompiledColumns):
         keys = np.empty(rows * len(prefix) + sum(each.room for each in held), np.uint8)
         ends = np.empty(rows, np.int64)
         begin = np.frombuffer(prefix, np.uint8)
-        told = (_address(begin), len(prefix), LOGICAL_KEY_BYTES_MAX), (_address(numbers), len(held))
-        if compiled.lay_keys(*told, rows, _address(keys), _address(ends)) != compiled.DONE:
+        told = (address_of(begin), len(prefix), LOGICAL_KEY_BYTES_MAX), (address_of(numbers), len(held))
+        if compiled.lay_keys(*told, rows, address_of(keys), address_of(ends)) != compiled.DONE:
             return None
         joined = keys[: ends[-1]].tobytes()
         places = self.order([joined], ends)
@@ -41,7 +41,7 @@ class CompiledRows(CompiledColumns):
         ends = _checked(keys, ends)
         rows = len(ends)
         places, scratch = np.empty(rows, np.int64), np.empty(2 * rows, np.int64)
-        found = compiled.order_keys(_address(keys), _address(ends), rows, _address(places), _address(scratch))
+        found = compiled.order_keys(address_of(keys), address_of(ends), rows, address_of(places), address_of(scratch))
         return places if found == compiled.DONE else None
 
     def encode_puts(
@@ -57,10 +57,10 @@ class CompiledRows(CompiledColumns):
         values = bytearray(len(bodies) + rows * (len(head) + VALUE_OVERHEAD_BYTES))
         constants, out = [np.frombuffer(each, np.uint8) for each in (suffix, head)], (engine_keys, values)
         compiled.encode_puts(
-            (_address(key_bytes), _address(key_ends), _address(keys.places), rows),
-            (*map(_address, constants), len(head)),
-            (_address(body_bytes), _address(body_ends)),
-            tuple(_address(np.frombuffer(each, np.uint8)) for each in out),
+            (address_of(key_bytes), address_of(key_ends), address_of(keys.places), rows),
+            (*map(address_of, constants), len(head)),
+            (address_of(body_bytes), address_of(body_ends)),
+            tuple(address_of(np.frombuffer(each, np.uint8)) for each in out),
         )
         return engine_keys, values
 
@@ -70,7 +70,7 @@ class CompiledRows(CompiledColumns):
         ends = _checked(pieces, ends)
         gathered = bytearray(len(joined))
         out = np.frombuffer(gathered, np.uint8)
-        compiled.gather(_address(pieces), _address(ends), _address(places), len(ends), _address(out))
+        compiled.gather(address_of(pieces), address_of(ends), address_of(places), len(ends), address_of(out))
         return gathered
 
 
@@ -98,7 +98,7 @@ class _HeldPart:
     def numbers(self) -> tuple[int, ...]:
         """Return numbers, as :mod:`cortado.store.mvcc.kernel.new_rows` orders them."""
         mask = _DESCENDING_MASK if self._part.is_descending else 0
-        return self._part.tag, _address(self._values), _address(self._offsets), self._width, mask
+        return self._part.tag, address_of(self._values), address_of(self._offsets), self._width, mask
 
 
 def _checked(joined: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -107,8 +107,3 @@ def _checked(joined: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.i
     if not len(ends) or ends[-1] != len(joined) or ends[0] < 0 or (np.diff(ends) < 0).any():
         raise ValueError(f"{len(ends)} ends do not divide {len(joined)} bytes")
     return ends
-
-
-def _address(array: NDArray[np.generic]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -31,14 +31,16 @@ class _Memory:
     def numbers(self) -> tuple[int, ...]:
         """Return numbers, as :mod:`cortado.store.mvcc.kernel.bodies` orders them."""
         width = self.values.itemsize if self.is_flat else 0
-        return (_address(self.values), _address(self.offsets), _address(self.validity), width, 0)
+        return (address_of(self.values), address_of(self.offsets), address_of(self.validity), width, 0)
 
     def walked(self, bodies_at: int, nulls: int) -> Walked:
         validity = self.validity if nulls else None
         if self.is_flat:
             return Walked(self.values, None, validity)
         data = np.empty(int(self.offsets[-1]), np.uint8)
-        compiled.gather(bodies_at, _address(self.values), _address(self.offsets), len(self.values), _address(data))
+        compiled.gather(
+            bodies_at, address_of(self.values), address_of(self.offsets), len(self.values), address_of(data)
+        )
         return Walked(data, self.offsets, validity)
 
 
@@ -51,8 +53,8 @@ class CompiledColumns:
         if len(ends) and ends[-1] != len(keys):
             return None
         found, lengths = np.empty(len(keys), np.uint8), np.empty(len(ends), np.uint32)
-        given = _address(key_bytes), _address(ends), len(ends), before
-        filled = compiled_texts.cut_texts(given, _address(found), _address(lengths))
+        given = address_of(key_bytes), address_of(ends), len(ends), before
+        filled = compiled_texts.cut_texts(given, address_of(found), address_of(lengths))
         return None if filled == compiled_texts.STRANGE else (found[:filled].tobytes(), lengths)
 
     def walk(self, program: Program, bodies: bytes, ends: NDArray[np.int64]) -> list[Walked] | None:
@@ -64,10 +66,10 @@ class CompiledColumns:
         slots = np.array([each.numbers() for each in memory], np.int64).reshape(-1)
         operations, ends = program.operations, np.ascontiguousarray(ends, np.int64)
         body_bytes = np.frombuffer(bodies, np.uint8)
-        bodies_at = _address(body_bytes)
+        bodies_at = address_of(body_bytes)
         scratch = np.empty(2 * compiled.BLOCK_ROWS, np.int64)
-        told = _address(operations), _address(slots), len(operations) // OPERATION_NUMBERS
-        if compiled.walk(told, bodies_at, _address(ends), rows, _address(scratch)) != compiled.DONE:
+        told = address_of(operations), address_of(slots), len(operations) // OPERATION_NUMBERS
+        if compiled.walk(told, bodies_at, address_of(ends), rows, address_of(scratch)) != compiled.DONE:
             return None
         nulls = slots[compiled.NULLS :: compiled.SLOT_NUMBERS].tolist()
         return [each.walked(bodies_at, count) for each, count in zip(memory, nulls, strict=True)]
@@ -79,9 +81,9 @@ class CompiledColumns:
         # At least half empty.
         slots = np.zeros(2 << rows.bit_length(), np.int32)
         places, first_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        table = _address(slots), len(slots) - 1, _SEED
-        out = _address(places), _address(first_rows)
-        groups = compiled_groups.group(_address(numbers), len(held), rows, table, out)
+        table = address_of(slots), len(slots) - 1, _SEED
+        out = address_of(places), address_of(first_rows)
+        groups = compiled_groups.group(address_of(numbers), len(held), rows, table, out)
         return None if groups == compiled_groups.CROWDED else Grouped(places, first_rows[:groups].copy())
 
 
@@ -103,10 +105,11 @@ class _Held(NamedTuple):
 
     def numbers(self) -> tuple[int, ...]:
         """Return numbers, as :mod:`cortado.store.mvcc.kernel.groups` orders them."""
-        offsets, validity = (0 if each is None else _address(each) for each in (self.offsets, self.validity))
-        return _address(self.values), offsets, validity, self.values.itemsize if self.offsets is None else 0
+        offsets, validity = (0 if each is None else address_of(each) for each in (self.offsets, self.validity))
+        return address_of(self.values), offsets, validity, self.values.itemsize if self.offsets is None else 0
 
 
-def _address(array: NDArray[np.generic]) -> int:
+def address_of(array: NDArray[np.generic]) -> int:
+    """Return the address of an array's first byte, for the compiled functions."""
     address: int = array.__array_interface__["data"][0]
     return address
