@@ -22,7 +22,9 @@ from cortado.errors import InvalidArgument
 from cortado.schema.model import Schema
 from cortado.store.aggregate.bind import Aggregate, Kind, bind_aggregates
 from cortado.store.client.aggregate_text import AggregateQuery, parse_aggregates
-from pyspark_cortado.leases import held
+from pyspark_cortado.clients import open_client, open_reader, turns_of
+from pyspark_cortado.keys import ranges_of
+from pyspark_cortado.leases import Chosen, held
 from pyspark_cortado.options import ReadOptions
 from pyspark_cortado.types import spark_schema
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cortado.store.client import Client
-    from pyspark_cortado.reader import Chosen
 
 _AT_ONCE = 8
 """Ranges that one task asks about at a time: a node has no more cores for it, and each is a stream."""
@@ -87,9 +88,6 @@ class AggregateReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One, with all ranges."""
-        from pyspark_cortado.clients import open_client
-        from pyspark_cortado.reader import ranges_of, turns_of
-
         options, chosen = self._options, self._chosen
         with open_client(options.connection) as client, held(client, options.connection.table, chosen.lease):
             ranges = ranges_of(client.at(chosen.at), options)
@@ -98,8 +96,6 @@ class AggregateReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the finished groups, in their order."""
         from pyspark.sql.pandas.types import to_arrow_schema
-
-        from pyspark_cortado.reader import open_reader
 
         assert isinstance(partition, RangesPartition)
         options = self._options

@@ -26,9 +26,9 @@ from cortado.store.client.values import parse_at
 from cortado.store.clock.text import wall_ms_of
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.clients import open_client
+from pyspark_cortado.keys import KeyBounds, KeyRangePartition, bounds_of_key
 from pyspark_cortado.leases import held, protect
 from pyspark_cortado.options import ChangesOptions
-from pyspark_cortado.reader import KeyBounds, KeyRangePartition, bounds_of_key
 from pyspark_cortado.types import field_names, loosened_schema
 
 if TYPE_CHECKING:

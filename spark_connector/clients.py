@@ -21,14 +21,14 @@ import gc
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from cortado.store.client import Client, Tls
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.connection import ReadFrom
-from pyspark_cortado.options import Connection
+from pyspark_cortado.options import Connection, ReadOptions
 
 KEPT_MAX: Final = 8
 """Clients that no block uses. If a cluster's members are read in turn, there is one for each of them."""
@@ -53,6 +53,22 @@ def open_client(
         return
     with _KEPT.lent(kind) as client:
         yield client.afresh()
+
+
+def open_reader(options: ReadOptions, endpoint: str) -> AbstractContextManager[Client]:
+    """Return a client that reads the past: at the leader, or at all members in turn. A read that one of those cannot
+    answer, in the middle of a scan too, goes to the leader."""
+    read_from: ReadFrom = "any" if options.reads_anywhere else "leader"
+    return open_client(options.connection, endpoint=endpoint, read_from=read_from)
+
+
+def turns_of(client: Client, options: ReadOptions) -> list[str]:
+    """Return the endpoints of one task after the other: the given ones for all, or all members, each of them first in
+    turn."""
+    if not options.reads_anywhere:
+        return [options.connection.endpoint]
+    members = [each.address for each in client.membership.members().members if each.joined]
+    return [",".join((*members[first:], *members[:first])) for first in range(len(members))]
 
 
 def new_client(connection: Connection) -> Client:

@@ -1,4 +1,4 @@
-"""Key bounds in options: JSON values, given the types that the table's key declares.
+"""The key range of a read: bounds in options, given the types that the key declares, and the parts that tasks read.
 
 =====================  ===============================================================
 key part               JSON
@@ -15,13 +15,86 @@ bytes                  text, hexadecimal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from cortado.errors import InvalidArgument
+from pyspark.sql.datasource import InputPartition
+
+from cortado.errors import InvalidArgument, NotFound
 from cortado.rfc3339 import Impossible, exact_instant, parse_date
 from cortado.store.keys.types import KeyPart, KeyType
+from pyspark_cortado.options import ReadOptions
+
+if TYPE_CHECKING:
+    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client import Client
+
+KeyBounds: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]
+"""A range of keys, the lower bound in it and the upper one not; None is an open end."""
+
+
+@dataclass
+class KeyRangePartition(InputPartition):
+    """Rows of ``[lower, upper)``; None is an open end."""
+
+    lower: tuple[Any, ...] | None
+    upper: tuple[Any, ...] | None
+
+
+def ranges_of(client: Client, options: ReadOptions) -> list[KeyBounds]:
+    """Return the range of the read, cut into parts if it can be: one at least, since Spark would ask for a partition of
+    its own."""
+    lower, upper = read_bounds(client, options)
+    if options.is_one_range:
+        return [(lower, upper)]
+    _, ranges = client.table(options.connection.table).split(options.partitions, lower, upper)
+    return [(each.lower, each.upper) for each in ranges] or [(lower, upper)]
+
+
+def read_bounds(client: Client, options: ReadOptions) -> KeyBounds:
+    """Return the range that is read, of the key or of the index. Raises InvalidArgument, NotFound."""
+    described = client.describe(options.connection.table)
+    declared = described.key
+    if options.index is not None:
+        index = described.index(options.index)
+        if index is None:
+            names = ", ".join(each.name for each in described.indexes) or "none"
+            raise NotFound("index", f"{options.index} of table {options.connection.table}; there are {names}")
+        declared = index.parts
+    return _bounds_of(declared, options.key_lower, options.key_upper)
+
+
+def bounds_of_key(table: TableDescriptor, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
+    """Bounds of a table's primary key out of JSON. Raises InvalidArgument."""
+    return _bounds_of(table.key, lower, upper)
+
+
+def _bounds_of(declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
+    first, last = _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
+    if first is not None and last is not None and _is_before(last, first, declared):
+        order = ", ".join(f"{part.path} {'descending' if part.descending else 'ascending'}" for part in declared)
+        raise InvalidArgument("option keyUpper", f"must not come before keyLower, in the order {order}", str([*last]))
+    return first, last
+
+
+def _bound(what: str, declared: Sequence[KeyPart], parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Key parts from JSON, with the types that the key declares."""
+    if parts is None:
+        return None
+    if len(parts) > len(declared):
+        names = ", ".join(part.path for part in declared)
+        raise InvalidArgument(what, f"must have at most {len(declared)} parts ({names})", str(len(parts)))
+    return tuple(key_part(value, part, what) for value, part in zip(parts, declared, strict=False))
+
+
+def _is_before(bound: tuple[Any, ...], other: tuple[Any, ...], declared: Sequence[KeyPart]) -> bool:
+    for mine, its, part in zip(bound, other, declared, strict=False):
+        if mine != its:
+            return bool(mine > its) if part.descending else bool(mine < its)
+    return len(bound) < len(other)
 
 
 def key_part(value: Any, part: KeyPart, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""The lease of a read: the rows of a DataFrame are kept for as long as tasks read them.
+"""The state that a read has chosen, and its lease: the rows of a DataFrame are kept for as long as tasks read them.
 
 ::
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -30,6 +31,16 @@ TTL_S: Final = 600.0
 _SHARED_MS: Final = 60_000
 _TOLD_S: Final = 5.0
 """So long a task waits for a leader to tell it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The choice of a DataFrame: the table at the time ``at``, as ``version`` of its subject shows it. ``lease`` is the
+    argument of :func:`held`."""
+
+    at: str
+    version: int
+    lease: str | None
 
 
 def protect(client: Client, table: str, at: str) -> str | None:

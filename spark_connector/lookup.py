@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cortado.store.client import Client, Document
     from cortado.store.client.blocking.table import Table
     from cortado.store.keys.types import KeyPart
+    from pyspark_cortado.leases import Chosen
     from pyspark_cortado.options import Connection
-    from pyspark_cortado.reader import Chosen
 
 OPTIONS: Final = (
     "endpoint",

@@ -17,43 +17,26 @@ newest one afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from cortado.errors import InvalidArgument, NotFound
+from cortado.errors import InvalidArgument
 from cortado.schema.model import Schema
 from cortado.store.client import Client
-from cortado.store.client.connection import ReadFrom
 from cortado.store.client.values import parse_at
 from cortado.store.filter.bind import compile_filter
-from cortado.store.keys.types import KeyPart
 from pyspark_cortado.aggregates import AggregateReader, aggregate_schema
-from pyspark_cortado.clients import open_client
-from pyspark_cortado.keys import key_part
-from pyspark_cortado.leases import held, protect
+from pyspark_cortado.clients import open_client, open_reader, turns_of
+from pyspark_cortado.keys import KeyRangePartition, ranges_of, read_bounds
+from pyspark_cortado.leases import Chosen, held, protect
 from pyspark_cortado.options import ReadOptions
 from pyspark_cortado.types import check_columns, field_names, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from cortado.store.catalog.descriptors import TableDescriptor
-
-
-KeyBounds: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]
-"""A range of keys, the lower bound in it and the upper one not; None is an open end."""
-
-
-@dataclass
-class KeyRangePartition(InputPartition):
-    """Rows of ``[lower, upper)``; None is an open end."""
-
-    lower: tuple[Any, ...] | None
-    upper: tuple[Any, ...] | None
 
 
 @dataclass
@@ -61,23 +44,6 @@ class RowsPartition(KeyRangePartition):
     """The same rows, and the members ``endpoint`` that the task asks for them."""
 
     endpoint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The choice of a DataFrame: the table at the time ``at``, as ``version`` of its subject shows it. ``lease`` is the
-    argument of :func:`~pyspark_cortado.leases.held`."""
-
-    at: str
-    version: int
-    lease: str | None
-
-
-def open_reader(options: ReadOptions, endpoint: str) -> AbstractContextManager[Client]:
-    """Return a client that reads the past: at the leader, or at all members in turn. A read that one of those cannot
-    answer, in the middle of a scan too, goes to the leader."""
-    read_from: ReadFrom = "any" if options.reads_anywhere else "leader"
-    return open_client(options.connection, endpoint=endpoint, read_from=read_from)
 
 
 def choose(options: ReadOptions) -> Chosen:
@@ -128,7 +94,7 @@ def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
         # The node filters in the newest version, also if rows are read with another.
         newest = client.schemas.get(then.describe(table).subject)
         compile_filter(options.filter, client.schemas.by_id(newest.schema_id))
-    _bounds(then, options)
+    read_bounds(then, options)
 
 
 def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> TableReader | AggregateReader:
@@ -188,65 +154,3 @@ class TableReader(DataSourceReader):
                 # They differ in the case of letters, and where Spark's schema alone says "may be null".
                 named = batch.rename_columns(target.names)
                 yield named if named.schema.equals(target) else named.cast(target)
-
-
-def turns_of(client: Client, options: ReadOptions) -> list[str]:
-    """Return the endpoints of one task after the other: the given ones for all, or all members, each of them first in
-    turn."""
-    if not options.reads_anywhere:
-        return [options.connection.endpoint]
-    members = [each.address for each in client.membership.members().members if each.joined]
-    return [",".join((*members[first:], *members[:first])) for first in range(len(members))]
-
-
-def ranges_of(client: Client, options: ReadOptions) -> list[KeyBounds]:
-    """Return the range of the read, cut into parts if it can be: one at least, since Spark would ask for a partition of
-    its own."""
-    lower, upper = _bounds(client, options)
-    if options.is_one_range:
-        return [(lower, upper)]
-    _, ranges = client.table(options.connection.table).split(options.partitions, lower, upper)
-    return [(each.lower, each.upper) for each in ranges] or [(lower, upper)]
-
-
-def _bounds(client: Client, options: ReadOptions) -> KeyBounds:
-    """Return the range that is read, of the key or of the index. Raises InvalidArgument, NotFound."""
-    described = client.describe(options.connection.table)
-    declared = described.key
-    if options.index is not None:
-        index = described.index(options.index)
-        if index is None:
-            names = ", ".join(each.name for each in described.indexes) or "none"
-            raise NotFound("index", f"{options.index} of table {options.connection.table}; there are {names}")
-        declared = index.parts
-    return _bounds_of(declared, options.key_lower, options.key_upper)
-
-
-def bounds_of_key(table: TableDescriptor, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
-    """Bounds of a table's primary key out of JSON. Raises InvalidArgument."""
-    return _bounds_of(table.key, lower, upper)
-
-
-def _bounds_of(declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
-    first, last = _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
-    if first is not None and last is not None and _is_before(last, first, declared):
-        order = ", ".join(f"{part.path} {'descending' if part.descending else 'ascending'}" for part in declared)
-        raise InvalidArgument("option keyUpper", f"must not come before keyLower, in the order {order}", str([*last]))
-    return first, last
-
-
-def _bound(what: str, declared: Sequence[KeyPart], parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Key parts from JSON, with the types that the key declares."""
-    if parts is None:
-        return None
-    if len(parts) > len(declared):
-        names = ", ".join(part.path for part in declared)
-        raise InvalidArgument(what, f"must have at most {len(declared)} parts ({names})", str(len(parts)))
-    return tuple(key_part(value, part, what) for value, part in zip(parts, declared, strict=False))
-
-
-def _is_before(bound: tuple[Any, ...], other: tuple[Any, ...], declared: Sequence[KeyPart]) -> bool:
-    for mine, its, part in zip(bound, other, declared, strict=False):
-        if mine != its:
-            return bool(mine > its) if part.descending else bool(mine < its)
-    return len(bound) < len(other)

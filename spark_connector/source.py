@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     from pyspark_cortado.changes import ChosenChanges
-    from pyspark_cortado.reader import Chosen
+    from pyspark_cortado.leases import Chosen
     from pyspark_cortado.stream_writer import TableStreamWriter
     from pyspark_cortado.writer import TableWriter
 

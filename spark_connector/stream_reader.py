@@ -37,10 +37,10 @@ from cortado.store.client import Client, KeyRange, Table
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.changes import Changes, ChangesPartition, ResetPartition, start_of, worth_a_task
 from pyspark_cortado.clients import new_client
+from pyspark_cortado.keys import bounds_of_key
 from pyspark_cortado.offsets import Identity, Offset, Progressed
 from pyspark_cortado.options import PARTITIONS_MAX, ChangesOptions
 from pyspark_cortado.progress import Progress
-from pyspark_cortado.reader import bounds_of_key
 
 if TYPE_CHECKING:
     import pyarrow as pa

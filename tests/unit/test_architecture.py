@@ -267,7 +267,6 @@ def _wrong_imports(module: str, path: Path) -> Iterator[str]:
 
 # Modules that import each other still. The list only shrinks.
 CIRCLES = {
-    ("pyspark_cortado.aggregates", "pyspark_cortado.reader"),
     ("cortado.schema.columnar.column", "cortado.schema.columnar.values"),
     ("cortado.store.engine.interface", "cortado.store.engine.mapped"),
     ("cortado.store.gateway.calls", "cortado.store.gateway.operations"),

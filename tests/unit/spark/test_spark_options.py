@@ -19,8 +19,9 @@ from cortado.store.client import Tls
 from cortado.store.keys.types import KeyPart, KeyType
 from pyspark_cortado.catalogue import is_new_table, keeping, options_of_new_table, options_to_read
 from pyspark_cortado.keys import key_part
+from pyspark_cortado.leases import Chosen
 from pyspark_cortado.options import read_options, write_options
-from pyspark_cortado.reader import Chosen, TableReader, table_schema
+from pyspark_cortado.reader import TableReader, table_schema
 
 
 def test_a_table_is_all_that_a_read_needs() -> None:
