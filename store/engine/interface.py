@@ -19,10 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    from cortado.store.engine.mapped import MappedFile
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 KEY_BYTES_MAX: Final = 511
 """LMDB's compiled-in limit."""
@@ -47,6 +44,9 @@ class Space(StrEnum):
 
 
 PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]
+
+Tree: TypeAlias = tuple[int, int, int, int, int]
+"""The map's beginning, bytes a page, the last page that may be followed, the root's number, the depth (0: empty)."""
 
 
 class Page(NamedTuple):
@@ -82,6 +82,14 @@ class RoomLeft(NamedTuple):
     def is_tight(self) -> bool:
         """Less than twice the reserve is left: writes will be refused soon."""
         return self.left_bytes < 2 * self.reserve_bytes
+
+
+class LentMap(Protocol):
+    """The map of an engine's file, as compiled code reads it (:mod:`cortado.store.engine.mapped`)."""
+
+    def tree(self, space: Space) -> AbstractContextManager[Tree | None]:
+        """Lend the tree of a space as the last commit left it, valid inside the scope alone; None if its record is of
+        an unknown form. Raises Unavailable once the engine is closed."""
 
 
 class ReadTransaction(Protocol):
@@ -164,7 +172,7 @@ class Engine(Protocol):
         """Return the ranges in which keys were out of order at the open: a search for others there may go wrong."""
 
     @property
-    def mapped(self) -> MappedFile | str:
+    def mapped(self) -> LentMap | str:
         """Return the map of its file, to be read by compiled code; or why there is none."""
 
     def read(self) -> AbstractContextManager[ReadTransaction]:

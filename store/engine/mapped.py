@@ -21,24 +21,23 @@ from ctypes import string_at
 from mmap import PAGESIZE
 from pathlib import Path
 from threading import Condition
-from typing import Final, TypeAlias
+from typing import Final
 
 import lmdb
 import numpy as np
 
 from cortado.store.engine.data_file import DATA_VERSION, DB_RECORD_BYTES, MAGIC, DbRecord
 from cortado.store.engine.failures import read_failure
-from cortado.store.engine.interface import Space
+from cortado.store.engine.interface import Space, Tree
 from cortado.store.engine.page_check import DEPTH_MAX, META_PAGES, NO_PAGE
 from cortado.store.engine.page_nodes import HEADER_BYTES
 
-Tree: TypeAlias = tuple[int, int, int, int, int]
-"""The map's beginning, bytes a page, the last page that may be followed, the root's number, the depth (0: empty)."""
 _MAGIC_AND_VERSION: Final = (MAGIC | DATA_VERSION << 32).to_bytes(8, "little")
 
 
 class MappedFile:
-    """Lends the map of one environment. Used on any thread; trees are lent to several at once."""
+    """A :class:`~cortado.store.engine.interface.LentMap` of one environment. Used on any thread; trees are lent to
+    several at once."""
 
     def __init__(
         self, begin: Callable[..., lmdb.Transaction[bytes]], data_file: Path, base: int, page_size: int
@@ -77,8 +76,7 @@ class MappedFile:
 
     @contextmanager
     def tree(self, space: Space) -> Iterator[Tree | None]:
-        """Lend the tree of a space as the last commit left it, valid inside the scope alone; None if its record is of
-        an unknown form. Raises Unavailable once the engine is closed."""
+        """See :meth:`~cortado.store.engine.interface.LentMap.tree`."""
         with self._changed:
             if self._is_closed:
                 raise read_failure(lmdb.Error("the environment is closed"))

@@ -18,8 +18,7 @@ from typing import Final
 import numpy as np
 
 from cortado.store.engine.data_file import DamagedDataFile
-from cortado.store.engine.interface import Space
-from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.interface import LentMap, Space
 from cortado.store.engine.page_check import META_PAGES
 from cortado.store.engine.page_nodes import KeyOrder, PageKind, Pages, TreePages
 
@@ -27,7 +26,7 @@ _PAGES_MAX: Final = 64
 """Pages that are read at once, in some milliseconds."""
 
 
-def page_bounds(mapped: MappedFile, space: Space, start: bytes, end: bytes, enough: int) -> list[bytes]:
+def page_bounds(mapped: LentMap, space: Space, start: bytes, end: bytes, enough: int) -> list[bytes]:
     """Return keys in ``(start, end)``, ascending, each the lower bound of a branch page. All are of one level: the
     highest one that has ``enough`` of them, or the lowest one that can be reached.
 

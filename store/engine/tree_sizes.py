@@ -21,8 +21,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from cortado.store.engine.data_file import DamagedDataFile
-from cortado.store.engine.interface import Space
-from cortado.store.engine.mapped import MappedFile, Tree
+from cortado.store.engine.interface import LentMap, Space, Tree
 from cortado.store.engine.page_check import META_PAGES
 from cortado.store.engine.page_nodes import HEADER_BYTES, NODE_BIG_DATA, KeyOrder, PageKind, Pages, TreePages
 from cortado.store.engine.tree_bounds import overlapping
@@ -49,7 +48,7 @@ class RangeUse:
 
 
 def range_bytes(
-    mapped: MappedFile, start: bytes, end: bytes, *, branches_max: int = BRANCHES_MAX, leaves_max: int = LEAVES_MAX
+    mapped: LentMap, start: bytes, end: bytes, *, branches_max: int = BRANCHES_MAX, leaves_max: int = LEAVES_MAX
 ) -> int | None:
     """Return the bytes of :func:`range_use`. Raises Unavailable."""
     found = range_use(mapped, start, end, branches_max=branches_max, leaves_max=leaves_max)
@@ -57,7 +56,7 @@ def range_bytes(
 
 
 def range_use(
-    mapped: MappedFile,
+    mapped: LentMap,
     start: bytes,
     end: bytes,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.interface import LentMap
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.mvcc.row_maker import RowMaker
 
@@ -36,6 +36,6 @@ class SliceReader(Protocol):
     def row_maker(self) -> RowMaker:
         """Return the maker of new rows that was compiled with it."""
 
-    def read(self, mapped: MappedFile, wanted: Slice) -> ScanChunk | None:
+    def read(self, mapped: LentMap, wanted: Slice) -> ScanChunk | None:
         """Read the slice in a transaction of its own. Returns None if the Python path must read it, since an item there
         is not sound, or of an unknown form. Raises Unavailable once the engine is closed."""

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.mapped import MappedFile
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import newest_visible
@@ -63,7 +62,7 @@ class SplitPass:
     def step(self, max_keys: int = KEYS_PER_STEP) -> bool:
         """Count up to ``max_keys`` versions more, in a transaction of its own. True once the range is counted."""
         mapped = self._engine.mapped
-        if self._kernel is not None and isinstance(mapped, MappedFile):
+        if self._kernel is not None and not isinstance(mapped, str):
             suffix = self._read_suffix
             wanted = Slice(self._position, self._end, suffix, suffix, False, max_keys, _KEY_BYTES_MAX, keys_only=True)
             found = self._kernel.read(mapped, wanted)

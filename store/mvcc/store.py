@@ -26,7 +26,6 @@ from typing import Final
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space, WriteTransaction
-from cortado.store.engine.mapped import MappedFile
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -284,7 +283,7 @@ class VersionStore:
         doubted = self.suspect
         expired = read_suffix if as_of is None else suffix_of(as_of)
         mapped = self.engine.mapped
-        if self.kernel is not None and seen is None and isinstance(mapped, MappedFile):
+        if self.kernel is not None and seen is None and not isinstance(mapped, str):
             found = self.kernel.read(mapped, Slice(start, end, read_suffix, expired, reverse, max_rows, max_bytes))
             if found is not None:
                 self._check_slice(start, end, ts, found.resume, doubted, reverse=reverse)

@@ -20,8 +20,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
-from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.interface import Engine, LentMap, Space
 from cortado.store.engine.tree_bounds import page_bounds
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
@@ -48,7 +47,7 @@ def begin_split(engine: Engine, kernel: SliceReader | None, within: KeyRange, pa
     def count(start: LogicalKey, end: LogicalKey, wanted: int) -> SplitPass:
         return SplitPass(engine, start, end, wanted, read_suffix, kernel)
 
-    if parts == 1 or kernel is None or not isinstance(engine.mapped, MappedFile):
+    if parts == 1 or kernel is None or isinstance(engine.mapped, str):
         return count(*within, parts)
     return WeighedSplit(count, engine.mapped, within, parts, (max(PAGES_MIN, _PAGES_PER_PART * parts), WEIGHED))
 
@@ -56,9 +55,7 @@ def begin_split(engine: Engine, kernel: SliceReader | None, within: KeyRange, pa
 class WeighedSplit:
     """Call :meth:`step` until it returns True, then ask for :meth:`parts`. A step takes some milliseconds."""
 
-    def __init__(
-        self, count: Counting, mapped: MappedFile, within: KeyRange, parts: int, pages: tuple[int, int]
-    ) -> None:
+    def __init__(self, count: Counting, mapped: LentMap, within: KeyRange, parts: int, pages: tuple[int, int]) -> None:
         """``pages``: how many there are at least, or else all is counted; and how many are."""
         self._count = count
         self._mapped = mapped

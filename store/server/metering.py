@@ -19,7 +19,6 @@ from typing import Final
 
 from cortado.errors import CortadoError, NotFound
 from cortado.store.engine.interface import Page, Space
-from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.tree_sizes import range_bytes
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import KeyRange, database_range, namespace_range, staged_range
@@ -110,7 +109,7 @@ class Metering:
 
     async def _size(self, within: KeyRange) -> int:
         mapped = self._host.process.engine.mapped
-        if isinstance(mapped, MappedFile):
+        if not isinstance(mapped, str):
             found = await self._host.process.scan(lambda: range_bytes(mapped, *within))
             if found is not None:
                 return found

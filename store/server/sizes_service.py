@@ -26,7 +26,6 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Page, Space
-from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.tree_sizes import RangeUse, range_use
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import (
@@ -117,7 +116,7 @@ async def size_of(host: Host, within: KeyRange, *, of_rows: bool = False) -> pb.
     """Return the stored size of a range of keys; with ``of_rows``, keys of rows alone count. Raises Unavailable."""
     mapped, living = host.process.engine.mapped, _Living(of_rows=of_rows)
     found: RangeUse | None = None
-    if isinstance(mapped, MappedFile):
+    if not isinstance(mapped, str):
         found = await host.process.scan(
             lambda: range_use(mapped, *within, branches_max=BRANCHES_MAX, leaves_max=LEAVES_MAX, counts=living.counts)
         )

@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from cortado.store.engine.mapped import MappedFile, Tree
+from cortado.store.engine.interface import Tree
 from cortado.store.mvcc.kernel.scanning import RowKernel
 from cortado.store.mvcc.slices import Slice
 from cortado.store.mvcc.versions import suffix_of
@@ -93,7 +93,7 @@ def main(first: int, count: int) -> None:
         history = History(engine, Random(11))
         for _ in range(40):
             history.commit(50, 9_000)
-        assert isinstance(engine.mapped, MappedFile)
+        assert not isinstance(engine.mapped, str)
         _, page_size, _, root, depth = tree_of(engine.mapped)
         assert page_size == PAGE and depth > 2, "there are branch pages below the root"
         whole = (Path(folder) / "data/engine/data.mdb").read_bytes()

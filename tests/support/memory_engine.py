@@ -16,8 +16,16 @@ from typing import Self
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import map_full
-from cortado.store.engine.interface import LAST_RESERVE_PART, Disordered, MapUse, Page, PointReader, RoomLeft, Space
-from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.interface import (
+    LAST_RESERVE_PART,
+    Disordered,
+    LentMap,
+    MapUse,
+    Page,
+    PointReader,
+    RoomLeft,
+    Space,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,7 @@ class MemoryEngine:
         return ()
 
     @property
-    def mapped(self) -> MappedFile | str:
+    def mapped(self) -> LentMap | str:
         return "it is in memory"
 
     def read(self) -> MemoryReadTransaction:

@@ -7,8 +7,7 @@ from random import Random
 from typing import TypeAlias
 
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.mapped import MappedFile, Tree
+from cortado.store.engine.interface import Engine, LentMap, Space, Tree
 from cortado.store.keys.keyspace import is_of_rows, kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.slices import Slice, SliceReader
@@ -77,7 +76,7 @@ def by_python(
 
 def by_kernel(
     kernel: SliceReader,
-    mapped: MappedFile,
+    mapped: LentMap,
     within: tuple[LogicalKey, LogicalKey],
     ts: Timestamp,
     *,
@@ -100,7 +99,7 @@ def by_kernel(
     return found
 
 
-def tree_of(mapped: MappedFile) -> Tree:
+def tree_of(mapped: LentMap) -> Tree:
     """Return the tree as it is now. The caller reads it while it knows that no writer runs."""
     with mapped.tree(Space.DATA) as tree:
         assert tree is not None

@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
-from cortado.store.engine.interface import Space
-from cortado.store.engine.mapped import MappedFile, Tree
+from cortado.store.engine.interface import LentMap, Space, Tree
 from cortado.store.engine.page_check import DEPTH_MAX
 from cortado.store.keys.keyspace import ROW_HEAD_BYTES, is_of_rows
 from cortado.store.keys.types import LogicalKey
@@ -88,7 +87,7 @@ class RowKernel:
         self._threads = local()
         self.row_maker = CompiledRows()
 
-    def read(self, mapped: MappedFile, wanted: Slice) -> ScanChunk | None:
+    def read(self, mapped: LentMap, wanted: Slice) -> ScanChunk | None:
         """Read a slice. See :class:`~cortado.store.mvcc.slices.SliceReader`."""
         with mapped.tree(Space.DATA) as tree:
             return None if tree is None else self.read_tree(tree, wanted)

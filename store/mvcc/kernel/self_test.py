@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.mapped import Tree
+from cortado.store.engine.interface import Tree
 from cortado.store.engine.page_nodes import HEADER_BYTES, PageKind
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.kernel.machine import REGISTER, crc

@@ -17,9 +17,8 @@ from random import Random
 import pytest
 
 from cortado.errors import Unavailable
-from cortado.store.engine.interface import Space
+from cortado.store.engine.interface import LentMap, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.engine.mapped import MappedFile
 from cortado.store.keys.keyspace import kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.slices import Slice
@@ -43,8 +42,8 @@ def engine(tmp_path: Path) -> Iterator[LmdbEngine]:
     opened.close()
 
 
-def mapped_of(engine: LmdbEngine) -> MappedFile:
-    assert isinstance(engine.mapped, MappedFile), engine.mapped
+def mapped_of(engine: LmdbEngine) -> LentMap:
+    assert not isinstance(engine.mapped, str), engine.mapped
     return engine.mapped
 
 

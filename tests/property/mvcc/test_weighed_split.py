@@ -11,9 +11,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from cortado.store.engine.interface import Space
+from cortado.store.engine.interface import LentMap, Space, Tree
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.engine.mapped import MappedFile, Tree
 from cortado.store.engine.tree_bounds import page_bounds
 from cortado.store.keys.keyspace import KeyRange, row_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
@@ -36,8 +35,8 @@ def engine(tmp_path: Path) -> Iterator[LmdbEngine]:
     opened.close()
 
 
-def mapped_of(engine: LmdbEngine) -> MappedFile:
-    assert isinstance(engine.mapped, MappedFile), engine.mapped
+def mapped_of(engine: LmdbEngine) -> LentMap:
+    assert not isinstance(engine.mapped, str), engine.mapped
     return engine.mapped
 
 
@@ -138,7 +137,7 @@ def test_bounds_of_a_damaged_tree_are_in_order_or_there_are_none(engine: LmdbEng
         for _ in range(3):
             damage(changed, live, Random(seed))
         lent = Lent(np.frombuffer(bytes(changed), np.uint8), whole)
-        found = page_bounds(cast(MappedFile, lent), Space.DATA, LOWEST, HIGHEST, 1_000)
+        found = page_bounds(cast(LentMap, lent), Space.DATA, LOWEST, HIGHEST, 1_000)
         refused += not found
         assert found == sorted(set(found))
         assert all(LOWEST < each < HIGHEST for each in found)

@@ -21,8 +21,7 @@ from typing import Protocol, Self, TypeAlias
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
-from cortado.store.engine.interface import Disordered, MapUse, PointReader, RoomLeft, Space
-from cortado.store.engine.mapped import MappedFile
+from cortado.store.engine.interface import Disordered, LentMap, MapUse, PointReader, RoomLeft, Space
 from cortado.store.node.storage_thread import Done, Job
 from support.memory_engine import Items as MemoryItems
 from support.memory_engine import MemoryReads
@@ -319,7 +318,7 @@ class SimulatedEngine:
         return ()
 
     @property
-    def mapped(self) -> MappedFile | str:
+    def mapped(self) -> LentMap | str:
         return "it is in memory"
 
     def read(self) -> SimulatedRead:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cortado.store.engine.mapped import MappedFile, Tree
+from cortado.store.engine.interface import Tree
 from support.engines import open_lmdb
 from support.kernels import row_kernel
 from support.scans_alike import History, tree_of
@@ -25,7 +25,7 @@ def copied(tmp_path: Path) -> tuple[NDArray[np.uint8], Tree, int]:
     history = History(engine, Random(4))
     for _ in range(12):
         history.commit(40, 1_000)
-    assert isinstance(engine.mapped, MappedFile)
+    assert not isinstance(engine.mapped, str)
     _, page_size, _, root, depth = tree_of(engine.mapped)
     engine.close()
     held = np.fromfile(tmp_path / "data/engine/data.mdb", np.uint8)

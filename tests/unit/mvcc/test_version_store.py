@@ -12,8 +12,7 @@ import pytest
 
 from cortado.errors import DataLoss, SnapshotTooOld
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
-from cortado.store.engine.interface import Engine, ReadTransaction, Space
-from cortado.store.engine.mapped import MappedFile, Tree
+from cortado.store.engine.interface import Engine, LentMap, ReadTransaction, Space, Tree
 from cortado.store.keys.keyspace import kv_key, kv_range, row_key, row_range
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.changed import changed_since
@@ -442,16 +441,16 @@ class _RepairedMeanwhile:
         self.repair()
 
     @property
-    def mapped(self) -> MappedFile | str:
+    def mapped(self) -> LentMap | str:
         lent = copy(self._engine.mapped)
-        if isinstance(lent, MappedFile):
+        if not isinstance(lent, str):
             lent.tree = self._tree  # type: ignore[method-assign]
         return lent
 
     @contextmanager
     def _tree(self, space: Space) -> Iterator[Tree | None]:
         mapped = self._engine.mapped
-        assert isinstance(mapped, MappedFile)
+        assert not isinstance(mapped, str)
         with mapped.tree(space) as tree:
             yield tree
         self.repair()
