@@ -243,7 +243,8 @@ class BulkStream:
                 if packed is not None:
                     return packed
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
-                return await self._host.process.scan(lambda: prepare_chunk(catalog, chunk))
+                applied = self._service.applied_catalog()
+                return await self._host.process.scan(lambda: prepare_chunk(applied, chunk))
             return prepare_chunk(catalog, chunk)
         except CortadoError:
             return None

@@ -70,16 +70,20 @@ class DocumentsService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
+        replica, is_beside = self.host.meta, count > KEYS_ON_THE_LOOP
         with self.host.process.reads.place():
-            read_ts = await self.read_ts(self.host.meta, request.at)
-            reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
-            view = self._view(request.table, read_ts, request.at)
+            read_ts = await (self.scan_ts if is_beside else self.read_ts)(replica, request.at)
+            catalog = await self.applied_catalog_at(read_ts, request.at) if is_beside else None
+            reader, reads = await self.point_reader(replica, request.at, read_ts)
+            if catalog is None:
+                catalog = self.catalog_at(read_ts, request.at)
+            view = TableView(catalog, request.table.database, request.table.table)
             if reads is not None:
                 reads.rest_on(view.table)
-            if count <= KEYS_ON_THE_LOOP:
-                reply = self._multi_get(request, view, reader, read_ts)
-            else:
+            if is_beside:
                 reply = await self.host.process.scan(lambda: self._multi_get(request, view, reader, read_ts))
+            else:
+                reply = self._multi_get(request, view, reader, read_ts)
         reply.footprint = footprint_of(reads, request.at)
         return reply
 
@@ -215,9 +219,9 @@ class DocumentsService(Service):
             await self.host.meta.reads.caught_up()
             read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
             await self.host.meta.reads.applied_to(read_ts)
-            return read_ts, self.catalog_of(read_ts)
+            return read_ts, await self.applied_catalog_of(read_ts)
         read_ts = await self.scan_ts(self.host.meta, request.at)
-        return read_ts, self.catalog_at(read_ts, request.at)
+        return read_ts, await self.applied_catalog_at(read_ts, request.at)
 
     async def split(self, request: documents_pb2.SplitRequest) -> Message:
         """Return at most ``parts`` ranges of about as many rows each, which together are the requested range."""

@@ -87,14 +87,15 @@ class KeyValueService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
+        is_beside = count > KEYS_ON_THE_LOOP
         with self.host.process.reads.place():
             replica = self._replica(request.namespace)
-            read_ts = await self.read_ts(replica, request.at)
+            read_ts = await (self.scan_ts if is_beside else self.read_ts)(replica, request.at)
             reader, reads = await self.point_reader(replica, request.at, read_ts)
-            if count <= KEYS_ON_THE_LOOP:
-                reply = self._multi_get(request, reader, read_ts)
-            else:
+            if is_beside:
                 reply = await self.host.process.scan(lambda: self._multi_get(request, reader, read_ts))
+            else:
+                reply = self._multi_get(request, reader, read_ts)
         reply.footprint = footprint_of(reads, request.at)
         return reply
 

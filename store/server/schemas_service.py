@@ -43,7 +43,7 @@ class SchemasService(Service):
         """Register a schema. It is compared with the older versions ahead, beside the loop; in its turn the write only
         looks the result up. Raises IncompatibleSchema, InvalidSchema."""
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
-        catalog = self.catalog(await self.newest())
+        catalog = self.catalog(await self.host.meta.reads.applied_to(await self.newest()))
         await self.host.process.scan(lambda: check_schema(catalog, request.subject, request.schema))
         catalog_of = self.changing()
 
@@ -139,7 +139,7 @@ class SchemasService(Service):
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
         """Return the result that :meth:`register` would have, without registering: also whether the very schema is a
         version already. At most INCOMPATIBILITIES_MAX are reported."""
-        read_ts = await self.newest()
+        read_ts = await self.host.meta.reads.applied_to(await self.newest())
         catalog = self.catalog(read_ts)
         mode = _mode_value(request.mode)
         check = await self.host.process.scan(

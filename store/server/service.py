@@ -114,11 +114,21 @@ class Service:
         return header
 
     def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
-        """Return the catalog at ``read_ts``, or the newest that is applied.
+        """Return the catalog at ``read_ts``, or the newest, to be read on the loop.
 
-        Acknowledged changes are applied after :meth:`newest`, or after :meth:`read_ts` if the request names no time.
+        Acknowledged changes are seen after :meth:`newest`, or after :meth:`read_ts` if the request names no time.
         """
         return self.host.meta.catalog(self.host.meta.reader(self.host.meta.read_ts() if read_ts is None else read_ts))
+
+    def applied_catalog(self) -> Catalog:
+        """Return the newest catalog that is applied, to be read on any thread."""
+        replica = self.host.meta
+        return replica.catalog(replica.store.snapshot(replica.applied.last_ts))
+
+    async def newest_applied_catalog(self) -> Catalog:
+        """Return the catalog as :meth:`applied_catalog` does, once it has all that :meth:`catalog` has now."""
+        await self.host.meta.reads.applied_to(self.host.meta.read_ts())
+        return self.applied_catalog()
 
     def changing(self) -> Callable[[Reader], Catalog]:
         """Return the function that makes the catalog in which a write of the present call is evaluated. Objects that
@@ -132,9 +142,18 @@ class Service:
 
         A read that names no time uses the newest state of both.
         """
-        return self.catalog(read_ts) if at.WhichOneof("kind") is None else self.catalog_of(read_ts)
+        return self.catalog(read_ts) if at.WhichOneof("kind") is None else self._catalog_of(read_ts, self.catalog())
 
-    def catalog_of(self, read_ts: Timestamp) -> Catalog:
+    async def applied_catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
+        """Return the catalog as :meth:`catalog_at` does, for a ``read_ts`` that is applied, to be read on any
+        thread."""
+        return self.catalog(read_ts) if at.WhichOneof("kind") is None else await self.applied_catalog_of(read_ts)
+
+    async def applied_catalog_of(self, read_ts: Timestamp) -> Catalog:
+        """Return the catalog of a read that names the time ``read_ts``, which is applied, to be read on any thread."""
+        return self._catalog_of(read_ts, await self.newest_applied_catalog())
+
+    def _catalog_of(self, read_ts: Timestamp, newest: Catalog) -> Catalog:
         """Return the catalog of a read that names the time ``read_ts``. The lookup of a table that has another name by
         now raises PermissionDenied, unless the caller may read by that name, too."""
         caller = CALLER.get()
@@ -142,7 +161,7 @@ class Service:
         def check(then: TableDescriptor, now: TableDescriptor) -> None:
             check_renamed(caller, table_resource(then.database, then.name), table_resource(now.database, now.name))
 
-        return self.catalog().named_as_in(self.catalog(read_ts), check)
+        return newest.named_as_in(self.catalog(read_ts), check)
 
     async def newest(self) -> Timestamp:
         """Return a timestamp at which all acknowledged writes are seen. Raises NotLeader, Unavailable."""
@@ -178,11 +197,10 @@ class Service:
         for other readers. Raises the errors that the own writes would be refused with."""
         if not at.own_writes and not at.footprint:
             return None
-        base = replica.reader(read_ts)
-        return TransactionReads(replica.store, *await self._own_writes(at, base, self.catalog_at(read_ts, at)))
+        return TransactionReads(replica.store, *await self._own_writes(replica, at, read_ts))
 
     async def _own_writes(
-        self, at: common_pb2.ReadAt, base: Reader, catalog: Catalog
+        self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
     ) -> tuple[Mutations, Collection[LogicalKey]]:
         """Return the own writes, and the rows that they add to. Quick ones are staged on the loop; others, once found
         to be slow, beside it."""
@@ -190,18 +208,21 @@ class Service:
             return Mutations(), ()
         if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             try:
-                origin = Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES)
-                return _staged(at, origin, catalog, self.transaction_limits)
+                origin = Origin(replica.reader(read_ts), decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES)
+                return _staged(at, origin, self.catalog_at(read_ts, at), self.transaction_limits)
             except ResourceExhausted as refusal:
                 if refusal.resource != DECODING:
                     raise
+        base = replica.store.snapshot(await replica.reads.applied_to(read_ts))
+        catalog = await self.applied_catalog_at(read_ts, at)
         return await self.host.process.scan(lambda: _staged(at, Origin(base), catalog, self.transaction_limits))
 
     async def point_reader(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
     ) -> tuple[Reader, TransactionReads | None]:
-        """Return the reader for reads by key, and the :meth:`transaction_reads`, for the footprint. It is made on the
-        loop, so it may see writes that are committed and not applied yet. Raises as that does."""
+        """Return the reader for reads by key, and the :meth:`transaction_reads`, for the footprint. It may see writes
+        that are committed and not applied yet, so it reads on the loop alone, unless ``read_ts`` is applied. Raises as
+        that does."""
         reads = await self.transaction_reads(replica, at, read_ts)
         reader = replica.reader(read_ts)
         return (reader if reads is None else reads.reader(reader)), reads
@@ -237,7 +258,8 @@ class Service:
         prepared: dict[int, PreparedDocument | None] = {}
         if request.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             return prepared
-        reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
+        catalog = await self.newest_applied_catalog()
+        reading = zip(documents, prepare_documents(catalog, list(documents.values())), strict=False)
 
         def slice_of_them() -> bool:
             until_ms = self.host.process.monotonic_ms() + SLICE_MS_MAX

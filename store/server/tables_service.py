@@ -324,7 +324,8 @@ class TablesService(SizesService):
         state before the page is sent. Raises InvalidArgument if ``at`` is set, too."""
         with self.host.process.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
-            plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)
+            catalog = await self.applied_catalog_at(read_ts, request.at)
+            plan = plan_check(catalog, request.database, request.name, read_ts)
             if request.repair and request.HasField("at"):
                 raise InvalidArgument("at", "must not be set with repair, which works on the newest state")
             suspects: Suspects = deque() if request.repair else None

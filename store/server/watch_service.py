@@ -16,6 +16,7 @@ from cortado.errors import InvalidArgument, NotFound, NotLeader
 from cortado.proto.v1 import documents_pb2, watch_pb2
 from cortado.store.auth.caller import CALLER, check_renamed, denial
 from cortado.store.auth.roles import Demand, Permission, Resource
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
@@ -64,11 +65,11 @@ class WatchService(Service):
     async def table(self, request: watch_pb2.WatchTableRequest) -> AsyncGenerator[bytes, None]:
         await self.host.meta.reads.caught_up()
         table = self._table(request.table, self._names_at(request.options))
-        view = self._view(table)
+        view = self._view(table, self.catalog())
         check_form(view, request.format, request.schema_id)
         bounds = scan_range(view.table, None, *range_bounds(request.range, view.table.key))
         replies = TableReplies(
-            lambda: self._view(table),
+            lambda: self._view(table, self.applied_catalog()),
             document_format=request.format,
             schema_id=request.schema_id,
             packed=request.packed,
@@ -85,7 +86,7 @@ class WatchService(Service):
         watched: Watched
         if request.WhichOneof("of") == "table":
             table = self._table(request.table.table, after)
-            divided = DividedTable(self._view(table), request.table.range)
+            divided = DividedTable(self._view(table, self.catalog()), request.table.range)
             watched = WatchedTable(self.catalog, table, self._renaming())
         else:
             name, generation = request.pairs.namespace, self._generation(request.pairs.namespace, after)
@@ -174,8 +175,8 @@ class WatchService(Service):
         after = read_at(options.after, self.host.process.clock.epoch, "options.after")
         return after if isinstance(after, Timestamp) else None
 
-    def _view(self, table: TableDescriptor) -> TableView:
-        return TableView(self.catalog(), table.database, table.name, table)
+    def _view(self, table: TableDescriptor, catalog: Catalog) -> TableView:
+        return TableView(catalog, table.database, table.name, table)
 
     # --- the stream --------------------------------------------------------------------------------------------
 
