@@ -27,7 +27,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import DataLoss, InvalidArgument, NotFound, Restoring
+from cortado.errors import DataLoss, InvalidArgument, NotFound, Restoring, Unavailable
 from cortado.proto.internal import backup_pb2 as pb
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.dump import dump
@@ -65,6 +65,8 @@ class RestoreState:
     @property
     def progress(self) -> str:
         """Return the progress as text."""
+        if self is UNREADABLE:
+            return _UNREADABLE_STATE
         given_up = ", which is being abandoned" if self.is_abandoned else ""
         return f"the backup of {self.timestamp}, {len(self.parts_done)} of {self.parts} parts{given_up}"
 
@@ -94,13 +96,17 @@ class RestoreState:
         except (DecodeError, InvalidArgument) as malformed:
             raise DataLoss("the state of a restore", str(malformed)) from malformed
 
-    def refusal(self) -> Restoring:
+    def refusal(self) -> Restoring | Unavailable:
         """Return the refusal of all other callers."""
+        if self is UNREADABLE:
+            return Unavailable(_UNREADABLE_STATE, retry_delay_ms=_UNREADABLE_RETRY_MS)
         return Restoring(self.restore_id, str(self.timestamp))
 
 
 UNREADABLE: Final = RestoreState("?")
-"""Stands for a damaged state: no caller is served until it is repaired."""
+"""Stands for a damaged state: no caller is served until it is repaired. It is no restore, and never said to be one."""
+_UNREADABLE_STATE: Final = "damaged records do not say whether a restore is under way; they are to be repaired"
+_UNREADABLE_RETRY_MS: Final = 1_000
 
 
 def restore_of(reader: Reader) -> RestoreState | None:

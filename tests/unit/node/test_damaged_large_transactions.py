@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.errors import DataLoss, NotFound
+from cortado.errors import DataLoss, NotFound, Unavailable
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import row_key, row_range, staged_key
 from cortado.store.keys.types import LogicalKey
@@ -13,11 +13,13 @@ from cortado.store.mvcc.staged import Staged
 from cortado.store.node import large_transactions
 from cortado.store.node.host import Host
 from cortado.store.node.repair.by_operator import accept_loss
+from cortado.store.node.status import node_status
 from cortado.store.staging.records import record_key
 from cortado.store.staging.stage import take_strays_away
 from support.damaged_nodes import NAMES, equal, rot, until_whole
 from support.large_transactions import LONG, A, B, Scene, committed_at, nothing_put_in_place
 from support.node_world import Place, World
+from support.nodes import put
 
 ROWS = [(1, 10, 0), (2, 20, 0), (3, 30, 0)]
 
@@ -69,6 +71,28 @@ def test_a_record_that_was_damaged_at_a_start_is_known_once_it_is_repaired() -> 
         await world.settled()
         assert count(scene, n3) == len(ROWS)
         assert equal(world)
+
+    world.run(scenario)
+
+
+def test_callers_of_a_node_whose_record_was_damaged_at_its_start_are_told_to_come_again() -> None:
+    """It cannot tell whether a restore is under way. It does not say that one is."""
+    world = World()
+
+    async def scenario() -> None:
+        n1, *_ = await world.grow("n1")
+        scene = await Scene.make(n1)
+        await scene.begin()
+        await world.settled()
+        place = world.places["n1"]
+        place.crash()
+        rot(place, stored_under(place, record_key(A)))
+        n1 = await place.start()
+        for call in (n1.meta.reads.linearize(), n1.meta.write(put("k", b"v"))):
+            with pytest.raises(Unavailable) as refused:
+                await call
+            assert refused.value.retry_delay_ms and "damaged records" in str(refused.value)
+        assert "damaged records" in node_status(n1).restoring
 
     world.run(scenario)
 
