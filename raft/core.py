@@ -29,6 +29,8 @@ class Core:
     outbox: Outbox
     now_ms: float
     applied: tuple[int, int]
+    is_leading: bool = field(init=False)
+    """Leads in the engine's eyes; its term may have no applied entry yet. The engine tells each change."""
     may_lead: bool = True
     transferee: str = ""
     """The member to which a leader hands leadership; empty while no hand-over is under way."""
@@ -59,16 +61,16 @@ class Core:
 
     def __post_init__(self) -> None:
         self.term_at_start = self.journal.term
+        self._entered(self.engine.role)
+        self.engine.on_role = self._entered
+
+    def _entered(self, role: int) -> None:
+        self.is_leading = role == LEADER
 
     def may_vote_for(self, candidate: str, last_term: int) -> bool:
         """Return whether a candidate with a log that ends in ``last_term`` holds all that an earlier life may have
         acknowledged."""
         return all(term < last_term or leader == candidate for leader, term in self.lost_ends.items())
-
-    @property
-    def is_leading(self) -> bool:
-        """Leads in the engine's eyes; its term may have no applied entry yet."""
-        return self.engine.role == LEADER
 
     @property
     def has_applied_own_term(self) -> bool:
@@ -77,7 +79,7 @@ class Core:
     @property
     def may_append(self) -> bool:
         """Leads, has applied an entry of its own term, and no hand-over is under way."""
-        return self.is_leading and self.has_applied_own_term and not self.transferee
+        return self.is_leading and self.applied[1] == self.journal.term and not self.transferee
 
     def check_may_append(self) -> None:
         """Raises NotLeader."""
@@ -109,7 +111,7 @@ class Core:
     @property
     def appliable_index(self) -> int:
         """Return the last index that is committed and in our own log files: entries up to it may be applied."""
-        return min(self.durable_commit_index, self.journal.durable_index)
+        return min(self.engine.commit_index, self.journal.durable_index)
 
     def acknowledge(self, answered: pb.RaftMessage, to: str, answer: pb.Acknowledgement, needs: int) -> None:
         """Answer a leader's message, and say how much room there is."""

@@ -184,6 +184,10 @@ class Engine:
         self._transport = _Transport()
         self._nodes: dict[str, _Peer] = {}
         self._journal = journal
+        self.role = FOLLOWER
+        """FOLLOWER, CANDIDATE or LEADER; PySyncObj tells each change as it makes it (syncobj.py:1239)."""
+        self.on_role: Callable[[int], None] = lambda _role: None
+        """Hears each change of :attr:`role`."""
         self.set_time(now_ms)
         conf = SyncObjConf(
             autoTick=False,
@@ -200,6 +204,7 @@ class Engine:
             leaderFallbackTimeout=fallback_ms / 1000,
             logCompactionMinEntries=sys.maxsize,
             logCompactionMinTime=2 * _NEVER_S,
+            onStateChanged=self._entered,
             raftMinTimeout=_NEVER_S,
             raftMaxTimeout=2 * _NEVER_S,
         )
@@ -216,11 +221,6 @@ class Engine:
         self._transport.on_send = callback
 
     # --- its state -------------------------------------------------------------------------------------------------
-
-    @property
-    def role(self) -> int:
-        role: int = self._sync._SyncObj__raftState
-        return role
 
     @property
     def term(self) -> int:
@@ -365,6 +365,10 @@ class Engine:
         self._sync._SyncObj__raftLastApplied = index
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _entered(self, _before: int, role: int) -> None:
+        self.role = role
+        self.on_role(role)
 
     def _node(self, node_id: str) -> _Peer:
         node = self._nodes.get(node_id)

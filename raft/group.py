@@ -164,7 +164,10 @@ class RaftLog:
     @property
     def leader(self) -> str:
         """Return the leader's node id, possibly our own; empty while none is known."""
-        return self._core.engine.leader if self._elections.is_led else ""
+        core = self._core
+        if core.is_leading:
+            return core.node_id
+        return core.engine.leader if self._elections.is_led else ""
 
     @property
     def last(self) -> tuple[int, int]:

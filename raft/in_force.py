@@ -9,17 +9,14 @@ _T = TypeVar("_T")
 
 
 class InForce(Generic[_T]):
-    """One value for each place in the window of the log. ``base`` is the one at the window's begin."""
+    """One value for each place in the window of the log. ``base`` is the one at the window's begin, and ``newest`` the
+    one at its end."""
 
-    __slots__ = ("_changes", "base")
+    __slots__ = ("_changes", "base", "newest")
 
     def __init__(self, base: _T) -> None:
-        self.base = base
+        self.base = self.newest = base
         self._changes: list[tuple[int, _T]] = []
-
-    @property
-    def newest(self) -> _T:
-        return self._changes[-1][1] if self._changes else self.base
 
     @property
     def places(self) -> Sequence[int]:
@@ -33,13 +30,19 @@ class InForce(Generic[_T]):
     def put(self, index: int, value: _T) -> None:
         """The entry at ``index``, the log's last one, replaces it."""
         self._changes.append((index, value))
+        self.newest = value
 
     def truncate(self, index: int) -> None:
         """The entries from ``index`` on are gone."""
         while self._changes and self._changes[-1][0] >= index:
             self._changes.pop()
+        self._end()
 
     def begin(self, index: int, base: _T) -> None:
         """The window begins after ``index``, with ``base``."""
         self.base = base
         self._changes = [each for each in self._changes if each[0] > index]
+        self._end()
+
+    def _end(self) -> None:
+        self.newest = self._changes[-1][1] if self._changes else self.base
