@@ -2,12 +2,12 @@
 
     PYTHONPATH=tests .venv/bin/python tools/trace_put.py [--calls N] [--list files|functions|crossings]
 
-The put is one ``KeyValue.Put`` on a client's stream at the leader of three voters, from its message to its reply, with all
-that the followers do meanwhile. Time is virtual, and disks and network are in memory: the tracer sees each call of a Python
-function in ``store/``, ``raft/``, ``schema/`` and ``src/``, and no socket, thread or LMDB transaction. A resumed coroutine
-counts as a call. A crossing is a call whose file is not that of the call before it.
+The put is one ``KeyValue.Put`` on a client's stream, at the leader of three voters. It is traced from message to
+reply, and the followers with it. Time is virtual; disks and network are in memory. So the tracer sees each call of a
+Python function in ``store/``, ``raft/``, ``schema/`` and ``src/``, and no socket, thread or LMDB transaction. A resumed
+coroutine counts as a call. A crossing is a call whose file is not that of the call before it.
 
-``docs/architecture.md`` says what it printed last.
+``tests/unit/node/test_traced_put.py`` bounds the numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PRODUCT: Final = ("store", "raft", "schema", "src")
 METHOD: Final = "cortado.v1.KeyValue/Put"
 PUTS_BEFORE: Final = 5
-"""They fill caches, so that the traced put costs what a put costs."""
+"""They fill caches first."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Trace:
 
 
 def _product_file(code: CodeType) -> str | None:
-    """Return the file's path from the root; None for a file that is not of the product, or that a program wrote."""
+    """Return the file's path from the root; None for generated files, and files outside of the product."""
     path = Path(code.co_filename)
     if not path.is_absolute() or "_pb2" in path.name:
         return None
@@ -171,10 +171,10 @@ def main(arguments: list[str] | None = None) -> None:
     }
     if options.list:
         for name, count in lists[options.list]().most_common():
-            print(f"{count:6d}  {name}")
-    print(
+            sys.stdout.write(f"{count:6d}  {name}\n")
+    sys.stdout.write(
         f"{len(trace.calls_by_file())} files, {len(trace.functions)} functions, {trace.functions.total():,} calls, "
-        f"{trace.crossings.total():,} changes of file"
+        f"{trace.crossings.total():,} changes of file\n"
     )
 
 

@@ -68,8 +68,12 @@ class Applier(Outstanding[Committed, AppliedState]):
         """Begin a transaction, if the thread is free and committed entries need not wait."""
         if self.is_free:
             pipeline, applying = self._pipeline, self._log.applying
+            entries = applying.backlog
+            if entries <= 0:
+                group_commit.applied_all()
+                return
             is_wanted = is_wanted or pipeline.awaits_applying or pipeline.is_crowded or self._feed.ranges > 0
-            if group_commit.may_apply_later(applying.backlog, applying.backlog_bytes, now_ms, is_wanted=is_wanted):
+            if group_commit.may_apply_later(entries, applying.backlog_bytes, now_ms, is_wanted=is_wanted):
                 return
         self.begin(now_ms)
 

@@ -83,11 +83,10 @@ class Driver:
     ) -> None:
         """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended,
         ``on_failure`` once, when the node must stop. Make it on the loop."""
-        log, monotonic_ms = group.log, group.process.monotonic_ms
-        self._group = group
-        self.log = log
         loop = asyncio.get_running_loop()
-        self._monotonic_ms = monotonic_ms
+        self._group = group
+        self.log = log = group.log
+        self._monotonic_ms = monotonic_ms = group.process.monotonic_ms
         self._on_leading = on_leading
         self._on_lost = on_lost
         self._on_failure = on_failure
@@ -178,8 +177,9 @@ class Driver:
             return
         self.inbox.put(sender, bodies)
         if self._may_evaluate and not self.pipeline.has_uncommitted and self._nobody_waits():
-            if self._group_commit.listen_later(self._monotonic_ms()):
-                self._set_alarm()
+            now_ms = self._monotonic_ms()
+            if self._group_commit.listen_later(now_ms):
+                self._set_alarm(now_ms)
         else:
             self.schedule()
 
@@ -311,17 +311,17 @@ class Driver:
     def _phase_table(self) -> dict[Phase, Callable[[float], None]]:
         return {
             Phase.STEP: self._step,
-            Phase.LEAD: lambda _now_ms: self._look_at_leadership(),
+            Phase.LEAD: self._look_at_leadership,
             Phase.EVALUATE: self._evaluate,
             Phase.CLOSE: self._close,
             Phase.APPEND: self._append,
             Phase.TICK: self._tick,
-            Phase.SEND: lambda _now_ms: self._send(),
+            Phase.SEND: self._send,
             Phase.STORE: self._store,
-            Phase.ANSWER: lambda _now_ms: self._answer(),
+            Phase.ANSWER: self._answer,
             Phase.APPLY: self._apply,
             Phase.FOLLOW_UP: lambda _now_ms: self.after_round(),
-            Phase.ALARM: lambda _now_ms: self._set_alarm(),
+            Phase.ALARM: self._set_alarm,
         }
 
     def _run(self, steps: Sequence[Callable[[float], None]]) -> None:
@@ -341,7 +341,7 @@ class Driver:
         self.veto(_DATA_STUCK, is_stuck)
         self.writer.look_at_room(now_ms)
         self.log.tick(now_ms)
-        self._look_at_leadership()
+        self._look_at_leadership(now_ms)
 
     def _evaluate(self, now_ms: float) -> None:
         """Evaluate waiting proposals."""
@@ -398,7 +398,7 @@ class Driver:
             with suppress(NotLeader):
                 self.read_index.begin(self.pipeline.acknowledged_ts)
 
-    def _send(self) -> None:
+    def _send(self, _now_ms: float) -> None:
         """Hand over the messages that may leave, and tell the transport the members to connect to."""
         roster = self.log.roster
         if roster is not self._roster:
@@ -414,10 +414,10 @@ class Driver:
     def _store(self, now_ms: float) -> None:
         """Hand the log's next writes to the log thread, if that is free."""
         at_once, self._wants_storing = self._wants_storing, False
-        if not (self.writer.is_free and self._is_paused):
+        if not (self._is_paused and self.writer.is_free):
             self.writer.begin(now_ms, at_once=at_once)
 
-    def _answer(self) -> None:
+    def _answer(self, _now_ms: float) -> None:
         """Answer the callers that the log's progress settles, in a term that still lasts."""
         is_current = self.leadership.is_current
         if is_current:
@@ -433,13 +433,13 @@ class Driver:
 
     def _apply(self, now_ms: float) -> None:
         """Have committed entries applied, unless they may wait, or a snapshot replaces the data."""
-        if not (self.applier.is_free and self._is_paused):
+        if not (self._is_paused and self.applier.is_free):
             # Waiters on conditions need them applied; and a leader begins with its first entry.
             is_beginning = self.leadership.is_elected and not self.leadership.is_ready
             is_wanted = is_beginning or not self._conditions.is_empty
             self.applier.apply(now_ms, self._group_commit, is_wanted=is_wanted)
 
-    def _set_alarm(self) -> None:
+    def _set_alarm(self, _now_ms: float) -> None:
         due_ms = min(self.log.next_tick_ms, self._group_commit.due_ms)
         for each in (self.writer, self.applier):
             if each.retry_at_ms is not None:
@@ -454,7 +454,7 @@ class Driver:
 
     # --- leadership --------------------------------------------------------------------------------------------
 
-    def _look_at_leadership(self) -> None:
+    def _look_at_leadership(self, _now_ms: float) -> None:
         for event in self.leadership.observe():
             match event:
                 case Lost(term):

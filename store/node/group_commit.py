@@ -91,6 +91,10 @@ class GroupCommit:
         """Note that the open batch was appended: the next command opens another one."""
         self._opened_ms = math.inf
 
+    def applied_all(self) -> None:
+        """Note that no committed entry waits to be applied."""
+        self._apply_due_ms = math.inf
+
     def round_begins(self) -> None:
         """Forget the deadlines of work that waits for a round: it is looked at again."""
         self._close_due_ms = self._listen_due_ms = self._read_due_ms = math.inf
@@ -119,12 +123,12 @@ class GroupCommit:
         return False
 
     def may_apply_later(self, entries: int, size_bytes: int, now_ms: float, *, is_wanted: bool) -> bool:
-        """Return whether to put off applying these committed ``entries``; False if that ``is_wanted`` now.
+        """Return whether to put off applying these committed ``entries`` (at least one); False if ``is_wanted`` now.
         ``size_bytes`` is about the bytes that they write, if known."""
         is_enough = entries >= APPLY_ENTRIES or size_bytes >= APPLY_BYTES
-        if entries and self._apply_due_ms == math.inf:
+        if self._apply_due_ms == math.inf:
             self._apply_due_ms = now_ms + APPLY_WAIT_MS
-        if entries and not is_wanted and not is_enough and now_ms < self._apply_due_ms:
+        if not is_wanted and not is_enough and now_ms < self._apply_due_ms:
             return True
         self._apply_due_ms = math.inf
         return False

@@ -18,7 +18,6 @@ is answered in the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TypeAlias
 
 from cortado.errors import NotLeader
@@ -47,19 +46,16 @@ class Established:
 Event: TypeAlias = Lost | Elected | Established
 
 
-class _Role(Enum):
-    FOLLOWER = auto()
-    ELECTED = auto()
-    READY = auto()
-
-
 class Leadership:
     """One group's leadership, as this node saw it last."""
 
     def __init__(self, node_id: str, log: RaftLog) -> None:
         self._node_id = node_id
         self._log = log
-        self._role = _Role.FOLLOWER
+        self.is_elected = False
+        """True from the election to its loss; evaluating begins later, with the first own entry applied."""
+        self.is_ready = False
+        """True from the first own entry of the term that is applied."""
         self._term = 0
         self._seen_leader = ""
         self._transferee = ""
@@ -70,19 +66,9 @@ class Leadership:
     # --- state -------------------------------------------------------------------------------------------------
 
     @property
-    def is_elected(self) -> bool:
-        """True from the election to its loss; evaluating begins later, with the first own entry applied."""
-        return self._role is not _Role.FOLLOWER
-
-    @property
-    def is_ready(self) -> bool:
-        """True from the first own entry of the term that is applied."""
-        return self._role is _Role.READY
-
-    @property
     def term(self) -> int | None:
         """Return the term that this node leads; None if it leads none."""
-        return None if self._role is _Role.FOLLOWER else self._term
+        return self._term if self.is_elected else None
 
     @property
     def is_current(self) -> bool:
@@ -126,13 +112,13 @@ class Leadership:
             self.changes += 1
         if self.is_elected and not self.is_current:
             events.append(Lost(self._term))
-            self._role = _Role.FOLLOWER
+            self.is_elected = self.is_ready = False
         if leader == self._node_id:
-            if self._role is _Role.FOLLOWER:
-                self._role, self._term = _Role.ELECTED, log.term
+            if not self.is_elected:
+                self.is_elected, self._term = True, log.term
                 events.append(Elected(self._term))
-            if self._role is _Role.ELECTED and log.is_leader:
-                self._role, self._transferee = _Role.READY, ""
+            if not self.is_ready and log.is_leader:
+                self.is_ready, self._transferee = True, ""
                 events.append(Established())
         elif leader:
             self._transferee = ""

@@ -57,7 +57,7 @@ ROUNDABOUT_MAX: Final = {
     "tests": 0.7,
     "benchmarks": 1.3,
     "examples": 0.7,
-    "tools": 2.8,
+    "tools": 1.8,
     "docs": 4.9,
 }
 """Roundabout sentences in a hundred, by folder. These numbers only go down."""

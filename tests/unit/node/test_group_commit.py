@@ -138,7 +138,8 @@ def test_what_is_enough_for_a_transaction_is_applied_at_once(entries: int, size_
 
 def test_where_nothing_is_to_be_applied_nothing_is_due() -> None:
     waits = GroupCommit()
-    waits.may_apply_later(0, 0, 10, is_wanted=False)
+    assert waits.may_apply_later(1, 0, 10, is_wanted=False)
+    waits.applied_all()
     assert waits.due_ms == math.inf
 
 
