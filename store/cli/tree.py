@@ -25,7 +25,9 @@ from cortado.store.cli.other_words import COMMANDS, OPTIONS, meant
 from cortado.store.cli.session import ALONE, GLOBAL_PANEL, Outer, Session, global_options
 from cortado.store.settings.setting import Setting
 
-HELP_NAMES: Final = {"help_option_names": ["--help", "-h"]}
+_HELP_COLUMNS_MAX: Final = 120
+"""Help is as wide as the terminal, up to lines that are still easy to read."""
+HELP_NAMES: Final = {"help_option_names": ["--help", "-h"], "max_content_width": _HELP_COLUMNS_MAX}
 _COLUMN_MAX: Final = 34
 # The API's names for parameters that commands name otherwise.
 _OPTION_OF: Final = {

@@ -215,11 +215,12 @@ class AsyncTable(ArrowReads[D]):
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """Store documents in their JSON form (as :meth:`Document.to_json` gives them); otherwise as :meth:`bulk`."""
-        load = self._bulk_load(whole_rows(mode), None, expires, progress)
+        load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
         return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result.refuse))

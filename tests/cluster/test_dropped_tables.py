@@ -223,6 +223,9 @@ def test_a_job_that_began_before_its_table_was_truncated_conflicts(client: Clien
     with pytest.raises(WriteConflict) as refused:
         client.table(name).bulk(rows(2), unchanged_since=began)
     assert (refused.value.kind, refused.value.key) == ("table", name)
+    with pytest.raises(WriteConflict) as refused:
+        client.table(name).bulk_json(rows(2), unchanged_since=began)
+    assert (refused.value.kind, refused.value.key) == ("table", name)
 
 
 @pytest.mark.parametrize("end", ENDS)

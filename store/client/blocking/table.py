@@ -292,10 +292,20 @@ class Table(Generic[D]):
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        return run(self._core.bulk_json(values, mode=mode, chunk_rows=chunk_rows, expires=expires, progress=progress))
+        return run(
+            self._core.bulk_json(
+                values,
+                mode=mode,
+                chunk_rows=chunk_rows,
+                unchanged_since=unchanged_since,
+                expires=expires,
+                progress=progress,
+            )
+        )
 
     def bulk_batches(
         self,

@@ -106,6 +106,15 @@ def test_help_at_the_top_fits_on_a_screen_under_five_headings(
         found(words.split()[1:], words)
 
 
+@pytest.mark.parametrize(("columns", "widest"), [(100, 100), (300, 120)])
+def test_help_is_as_wide_as_the_terminal_up_to_lines_that_are_easy_to_read(
+    columns: int, widest: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run(["put", "--help"]) == 0
+    assert widest - 10 < max(map(len, capsys.readouterr().out.splitlines())) <= widest
+
+
 def test_the_global_options_are_explained_by_a_command_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["options", "-o", "json"]) == 0
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
