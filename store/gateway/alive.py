@@ -9,8 +9,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation
+from cortado.store.gateway.calls import Call, Operation
 
 PATH: Final = "/healthz"
 

@@ -22,13 +22,12 @@ from cortado.store.client.authorization import NOBODY, ON_BEHALF, only_with_role
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
 from cortado.store.gateway.bounds import Bounds
 from cortado.store.gateway.callers import Callers
-from cortado.store.gateway.calls import Call
+from cortado.store.gateway.calls import Call, Operation
 from cortado.store.gateway.console import pages, site
 from cortado.store.gateway.console.forms import Forms
 from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.limits import HEAD_BYTES_MAX, HEADERS_MAX, GatewayLimits
 from cortado.store.gateway.measures import Answer
-from cortado.store.gateway.operations import Operation
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
 from cortado.store.gateway.routes import Routes
 from cortado.store.gateway.streams import StreamCut

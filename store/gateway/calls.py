@@ -1,16 +1,22 @@
-"""One call as its handler sees it: its declared parameters and body, read strictly from the request."""
+"""The calls of the gateway: an :class:`Operation` says everything that a caller has to know of one, and a :class:`Call`
+is one as its handler sees it, with its declared parameters and body, read strictly from the request.
+
+:mod:`cortado.store.gateway.application` dispatches calls by the operations, and :mod:`cortado.store.gateway.openapi`
+writes the OpenAPI document from them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cortado.errors import DeadlineExceeded, InvalidArgument, ResourceExhausted, TooLarge
+from cortado.errors import CortadoError, DeadlineExceeded, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import json_text, parse_json_bytes
 from cortado.store.client.values import Expires
@@ -21,10 +27,9 @@ from cortado.store.gateway.callers import Callers
 from cortado.store.gateway.conditions import Condition, condition_of
 from cortado.store.gateway.idempotency import repeatable
 from cortado.store.gateway.limits import RETRY_MS
-from cortado.store.gateway.operations import JSON, Operation
 from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
 from cortado.store.gateway.places import address_of_caller
-from cortado.store.gateway.problems import Refused
+from cortado.store.gateway.problems import Refused, problem_response
 from cortado.store.names import check_database, check_table, shown
 from cortado.store.transfer.operation_json import expires_of
 
@@ -34,12 +39,76 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+JSON: Final = "application/json"
+BYTES: Final = "application/octet-stream"
+
 _SCHEMA_VERSION_MAX: Final = (1 << 32) - 1
 _PROMISES: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
 """The conditions and promises that a caller asks for. An operation that does not support one refuses the call."""
 _HARMLESS_WHERE_READ: Final = ("If-None-Match", "If-Unmodified-Since", "Idempotency-Key")
 _WEIGHT: Final = re.compile(r"q=([0-9]?(?:\.[0-9]{0,3})?)")
 _FLAGS: Final = {"true": True, "false": False}
+
+
+Handler: TypeAlias = "Callable[[Call], Awaitable[Response]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query, or a header. ``kind`` is a type of JSON Schema; ``field`` is its name in the cluster's
+    errors, if that differs."""
+
+    name: str
+    meaning: str
+    where: Literal["query", "header"] = "query"
+    kind: Literal["string", "integer", "boolean"] = "string"
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A call: its method, its path as Starlette writes one (``{key:path}`` is the rest), and its handler.
+
+    - ``takes``: the media types of its body, none without a body;
+    - ``gives``: its answers to a call that succeeds: by status, the media types (none: an empty body);
+    - ``failed``: its answer to a call that fails;
+    - ``is_probe``: it is answered beyond ``calls_max``, too.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    takes: tuple[str, ...] = ()
+    gives: Mapping[int, tuple[str, ...]] = field(default_factory=lambda: {200: (JSON,)})
+    failed: Callable[[CortadoError | Refused], Response] = problem_response
+    is_probe: bool = False
+
+    def named(self, error: CortadoError | Refused) -> CortadoError | Refused:
+        """Return the error, with the caller's own name for the wrong field."""
+        if isinstance(error, InvalidArgument):
+            names = {each.field: each.name for each in self.parameters if each.field}
+            error.field = names.get(error.field, error.field)
+        return error
+
+
+IF_MATCH: Final = Parameter(
+    "If-Match", "Only if this is the etag of the newest version; * for any.", "header", field="condition.etag"
+)
+IF_NONE_MATCH: Final = Parameter("If-None-Match", "Answer 304 if one of these is the newest version.", "header")
+IF_ABSENT: Final = Parameter("If-None-Match", "As *: only if there is nothing yet.", "header")
+IDEMPOTENCY: Final = Parameter(
+    "Idempotency-Key",
+    "A name for this write: made again within ten minutes, it has no second effect.",
+    "header",
+    field="request_id",
+)
+AT: Final = Parameter("at", "As of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).")
+SCHEMA_VERSION: Final = Parameter("schemaVersion", "The version of the schema to read or write with.", kind="integer")
+FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.", field="columns")
+LONGS: Final = Parameter("longs", "string: numbers of 64 bits are text, for readers that lose them. Default: number.")
+TTL: Final = Parameter("ttl", "How long it lives: 90s, 30m, 12h, 7d; none for ever.")
 
 
 class Call:

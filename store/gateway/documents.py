@@ -23,11 +23,7 @@ from cortado.store.client.scans import Scan
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import Key, Part, datetime_of
 from cortado.store.gateway import listings
-from cortado.store.gateway.calls import Call, json_response
-from cortado.store.gateway.conditions import Condition, is_unchanged, quoted
-from cortado.store.gateway.containers import CONTAINER
-from cortado.store.gateway.elements import LINES
-from cortado.store.gateway.operations import (
+from cortado.store.gateway.calls import (
     AT,
     FIELDS,
     IDEMPOTENCY,
@@ -38,8 +34,13 @@ from cortado.store.gateway.operations import (
     LONGS,
     SCHEMA_VERSION,
     TTL,
+    Call,
     Operation,
+    json_response,
 )
+from cortado.store.gateway.conditions import Condition, is_unchanged, quoted
+from cortado.store.gateway.containers import CONTAINER
+from cortado.store.gateway.elements import LINES
 from cortado.store.gateway.values import document_json, has_text_longs, longs_from_text
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.transfer.key_text import parse_key

@@ -18,8 +18,7 @@ from starlette.responses import Response
 
 from cortado.errors import CortadoError, InvalidPageToken
 from cortado.schema.json_text import json_text
-from cortado.store.gateway.calls import Call, json_response
-from cortado.store.gateway.operations import Parameter
+from cortado.store.gateway.calls import Call, Parameter, json_response
 from cortado.store.gateway.problems import problem
 from cortado.store.gateway.streams import Stream, StreamCut, begun, check_stream
 from cortado.store.names import shown

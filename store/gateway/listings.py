@@ -23,7 +23,7 @@ from cortado.store.client.documents import Document
 from cortado.store.client.kv import KvPair, range_of
 from cortado.store.client.scans import Scan
 from cortado.store.client.table import AsyncTable
-from cortado.store.gateway.calls import Call
+from cortado.store.gateway.calls import AT, FIELDS, JSON, LONGS, SCHEMA_VERSION, Call, Operation, Parameter
 from cortado.store.gateway.containers import CONTAINER, container_response
 from cortado.store.gateway.elements import (
     COUNT,
@@ -38,7 +38,6 @@ from cortado.store.gateway.elements import (
     page_response,
     token_of,
 )
-from cortado.store.gateway.operations import AT, FIELDS, JSON, LONGS, SCHEMA_VERSION, Operation, Parameter
 from cortado.store.gateway.values import document_json
 from cortado.store.keys.types import KeyPart
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes

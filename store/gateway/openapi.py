@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from cortado.schema.json_text import json_text
 from cortado.store.gateway import problems
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import JSON, Operation, Parameter
+from cortado.store.gateway.calls import JSON, Call, Operation, Parameter
 
 PATH: Final = "/openapi.json"
 

@@ -8,8 +8,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation
+from cortado.store.gateway.calls import Call, Operation
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -8,9 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from cortado.errors import NotFound
-from cortado.store.gateway.calls import Call, json_response
-from cortado.store.gateway.conditions import is_unchanged, quoted
-from cortado.store.gateway.operations import (
+from cortado.store.gateway.calls import (
     AT,
     BYTES,
     IDEMPOTENCY,
@@ -19,8 +17,11 @@ from cortado.store.gateway.operations import (
     IF_NONE_MATCH,
     JSON,
     TTL,
+    Call,
     Operation,
+    json_response,
 )
+from cortado.store.gateway.conditions import is_unchanged, quoted
 from cortado.store.transfer.byte_text import bytes_to_text
 
 _PAIR: Final = "/v1/kv/{namespace}/{key:path}"

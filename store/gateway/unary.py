@@ -21,8 +21,7 @@ from starlette.responses import Response
 from cortado.errors import CortadoError, InvalidArgument
 from cortado.schema.json_text import json_text
 from cortado.store.client.stubs import Method, Stubs
-from cortado.store.gateway.calls import Call, json_response
-from cortado.store.gateway.operations import JSON, Operation, Parameter
+from cortado.store.gateway.calls import JSON, Call, Operation, Parameter, json_response
 from cortado.store.gateway.problems import Refused, challenge, problem, problem_response
 from cortado.store.names import shown
 

@@ -29,9 +29,8 @@ from cortado.schema.json_text import json_text
 from cortado.store.client.values import At, parse_at
 from cortado.store.client.watch import AsyncWatch, Change, Changed, Event, Resolved
 from cortado.store.clock.timestamp import ZERO
-from cortado.store.gateway.calls import Call
+from cortado.store.gateway.calls import SCHEMA_VERSION, Call, Operation, Parameter
 from cortado.store.gateway.listings import PREFIX
-from cortado.store.gateway.operations import SCHEMA_VERSION, Operation, Parameter
 from cortado.store.gateway.problems import problem
 from cortado.store.gateway.streams import Stream, begun, check_stream
 from cortado.store.transfer.byte_text import parse_bytes

@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 
 from cortado.proto.v1 import kv_pb2, tables_pb2
 from cortado.store.client.stubs import Method, Stubs
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Parameter
+from cortado.store.gateway.calls import Call, Parameter
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient

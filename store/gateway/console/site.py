@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from starlette.responses import Response
 
 from cortado.errors import CortadoError, InvalidArgument, Unauthenticated
-from cortado.store.gateway.calls import Call
+from cortado.store.gateway.calls import Call, Operation, Parameter
 from cortado.store.gateway.console import calls, changes, cluster, data, pairs, roles, schemas
 from cortado.store.gateway.console.acts import serving
 from cortado.store.gateway.console.forms import check_own
@@ -19,7 +19,6 @@ from cortado.store.gateway.console.parts import FIND
 from cortado.store.gateway.console.samples import Samples
 from cortado.store.gateway.console.visitor import Visitor, visitor_of
 from cortado.store.gateway.elements import PAGE
-from cortado.store.gateway.operations import Operation, Parameter
 from cortado.store.gateway.problems import Refused
 
 ROOT: Final = "/ui"

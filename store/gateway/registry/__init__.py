@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cortado.store.gateway.operations import Operation
+from cortado.store.gateway.calls import Operation
 from cortado.store.gateway.registry import compatibility, declarations, fixed, subjects, versions
 from cortado.store.gateway.registry.codes import failed
 

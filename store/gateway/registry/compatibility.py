@@ -10,8 +10,7 @@ from cortado.errors import InvalidArgument, NotFound
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.schema.json_text import shown
 from cortado.store.client.schemas import SchemaCheck
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation, Parameter
+from cortado.store.gateway.calls import Call, Operation, Parameter
 from cortado.store.gateway.registry.codes import (
     INVALID_LEVEL,
     NO_OWN_LEVEL,

@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from cortado.errors import NotFound, TooLarge
 from cortado.store.client.schemas import VersionSummary
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation, Parameter
+from cortado.store.gateway.calls import Call, Operation, Parameter
 from cortado.store.gateway.registry.reading import (
     DELETED,
     IDS_ONLY,

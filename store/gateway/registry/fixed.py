@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import shown
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation, Parameter
+from cortado.store.gateway.calls import Call, Operation, Parameter
 from cortado.store.gateway.registry.codes import INVALID_MODE, NOT_PERMITTED, Coded
 from cortado.store.gateway.registry.compatibility import DEFAULT_TO_GLOBAL
 from cortado.store.gateway.registry.reading import PAGE, answer, fields_of, operation, page, subject_of

@@ -16,8 +16,7 @@ from cortado.errors import InvalidArgument, InvalidSchema
 from cortado.schema.json_text import json_text, shown
 from cortado.schema.limits import SCHEMA_BYTES_MAX
 from cortado.store.client.schemas import AsyncSchemas
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import BYTES, JSON, Operation, Parameter
+from cortado.store.gateway.calls import BYTES, JSON, Call, Operation, Parameter
 from cortado.store.gateway.registry.codes import (
     INVALID_SCHEMA,
     INVALID_SUBJECT,

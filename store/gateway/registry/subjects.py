@@ -9,8 +9,7 @@ from starlette.responses import Response
 from cortado.errors import NotFound
 from cortado.schema.parse import parse_schema
 from cortado.store.client.schemas import AsyncSchemas
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation, Parameter
+from cortado.store.gateway.calls import Call, Operation, Parameter
 from cortado.store.gateway.registry.codes import (
     IN_USE,
     SUBJECT_DELETED,

@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from cortado.errors import NotFound
 from cortado.store.client.schemas import VersionSummary
-from cortado.store.gateway.calls import Call
-from cortado.store.gateway.operations import Operation
+from cortado.store.gateway.calls import Call, Operation
 from cortado.store.gateway.registry.codes import (
     IN_USE,
     NO_VERSION,

@@ -9,13 +9,12 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, OutcomeUnknown
-from cortado.store.gateway.calls import Call
+from cortado.store.gateway.calls import Call, Parameter
 from cortado.store.gateway.console.acts.act import Act, Done, Sight, Texts
 from cortado.store.gateway.console.acts.table import ACTS
 from cortado.store.gateway.console.forms import FORM, check_own, digest, was_sent
 from cortado.store.gateway.console.pages import page
 from cortado.store.gateway.console.visitor import Visitor
-from cortado.store.gateway.operations import Parameter
 from cortado.store.gateway.problems import Refused, status_of
 from cortado.store.names import shown
 
