@@ -201,7 +201,7 @@ class Connection:
         answered by the leader, on the stream that is open, within one wait. Otherwise :meth:`_attempted` takes over.
         """
         if self._view is not None and method.is_read_at:
-            return await read_through(self._view, self.base, method, request, timeout_s)
+            return await read_through(self._view, request, lambda: self.base.call(method, request, timeout_s=timeout_s))
         now_s = self._now_s()
         started_s = now_s if started_s is None else started_s
         if options or (method.is_read_at and self._may_go_anywhere(request)):
@@ -336,7 +336,7 @@ class Connection:
         generator stops the server's work.
         """
         if self._view is not None and method.is_read_at:
-            return replies_through(self._view, self.base, method, request, timeout_s)
+            return replies_through(self._view, request, self.base.replies(method, request, timeout_s=timeout_s))
         return self._replies(method, request, timeout_s)
 
     async def _replies(self, method: Method, request: Any, timeout_s: float) -> AsyncGenerator[Any, None]:

@@ -8,7 +8,7 @@
     client.transaction() .. TransactionView: as Snapshot, and writes are kept for the commit (transaction_view.py)
     a large transaction ... StagingView: nothing is read, and bulk loads alone are written (large_transactions.py)
 
-:meth:`Connection.through` makes a connection of it. The services over that know nothing of views: a table of a
+``Connection.through`` makes a connection of it. The services over that know nothing of views: a table of a
 transaction is a table.
 """
 
@@ -22,9 +22,8 @@ from cortado.errors import Unsupported
 from cortado.proto.v1 import common_pb2, documents_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from cortado.store.client.connection import Connection
     from cortado.store.client.runtime import Lock
     from cortado.store.client.stubs import Method
 
@@ -56,20 +55,18 @@ class View(Protocol):
         ...
 
 
-async def read_through(view: View, base: Connection, method: Method, request: Any, timeout_s: float) -> Any:
-    """Make a :meth:`Connection.call` through ``view``."""
+async def read_through(view: View, request: Any, call: Callable[[], Awaitable[Any]]) -> Any:
+    """Return the reply to ``request``, which ``call`` sends, as ``view`` reads it."""
     async with view.reading(request) as observe:
-        reply = await base.call(method, request, timeout_s=timeout_s)
+        reply = await call()
         observe(reply)
         return reply
 
 
-async def replies_through(
-    view: View, base: Connection, method: Method, request: Any, timeout_s: float
-) -> AsyncGenerator[Any, None]:
-    """Yield :meth:`Connection.replies` through ``view``."""
+async def replies_through(view: View, request: Any, replies: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    """Yield the ``replies`` to ``request``, which is sent with the first one, as ``view`` reads them."""
     is_begun = False
-    async with aclosing(base.replies(method, request, timeout_s=timeout_s)) as replies:
+    async with aclosing(replies):
         while True:
             async with view.reading(request, is_begun=is_begun) as observe:
                 reply = await anext(replies, None)

@@ -269,7 +269,6 @@ def _wrong_imports(module: str, path: Path) -> Iterator[str]:
 CIRCLES = {
     ("cortado.store.mvcc.changed", "cortado.store.mvcc.staged_reads", "cortado.store.mvcc.store"),
     ("cortado.store.client.caches", "cortado.store.client.schemas"),
-    ("cortado.store.client.connection", "cortado.store.client.views"),
     (
         "cortado.store.client.async_client",
         "cortado.store.client.client_transactions",
