@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.jobs import Job
     from cortado.store.client.namespaces import AsyncNamespaces
-    from cortado.store.client.schemas import AsyncSchemas
+    from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
     from cortado.store.client.stubs import Method
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
@@ -104,7 +104,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         self._timeout_s = check_timeout(timeout_s)
         self._connection = Connection(endpoint, runtime, **options)
         self._endpoints = parse_endpoints(endpoint)
-        self._schema_cache = PerCaller(SchemaCache)
+        self._schema_cache: PerCaller[SchemaCache[SchemaVersion]] = PerCaller(SchemaCache)
         self._table_cache = PerCaller(TableCache)
         self._pace = Pace(runtime)
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]

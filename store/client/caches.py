@@ -12,7 +12,6 @@ from cortado.store.client.authorization import ON_BEHALF
 if TYPE_CHECKING:
     from cortado.schema.model import Schema
     from cortado.store.catalog.descriptors import TableDescriptor
-    from cortado.store.client.schemas import SchemaVersion
 
 
 CALLERS_MAX: Final = 256
@@ -28,6 +27,7 @@ class Cache(Protocol):
 
 
 C = TypeVar("C", bound=Cache)
+V = TypeVar("V")
 
 
 class PerCaller(Generic[C]):
@@ -90,18 +90,18 @@ class SchemaTexts:
             self._characters = 0
 
 
-class SchemaCache:
-    """One client's memory of schemas, shared by all its views and threads."""
+class SchemaCache(Generic[V]):
+    """One client's memory of schemas, shared by all its views and threads. ``V`` is a version of a subject."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.by_id: dict[int, Schema] = {}
         self.texts = SchemaTexts()
-        self.versions: dict[tuple[str, int], SchemaVersion] = {}
+        self.versions: dict[tuple[str, int], V] = {}
         """By subject and number."""
-        self.with_id: dict[tuple[str, int], SchemaVersion] = {}
+        self.with_id: dict[tuple[str, int], V] = {}
         """By subject and schema id."""
-        self.newest: dict[str, tuple[float, SchemaVersion]] = {}
+        self.newest: dict[str, tuple[float, V]] = {}
 
     def clear(self) -> None:
         """Clear the cache: another cluster answers now, with other schemas under its ids."""

@@ -92,7 +92,7 @@ class SchemaCheck:
 class AsyncSchemas:
     """The registry."""
 
-    def __init__(self, connection: Connection, cache: SchemaCache, *, timeout_s: float) -> None:
+    def __init__(self, connection: Connection, cache: SchemaCache[SchemaVersion], *, timeout_s: float) -> None:
         self._connection = connection
         self._stub = connection.stubs.schemas
         self._cache = cache

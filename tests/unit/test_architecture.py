@@ -268,7 +268,6 @@ def _wrong_imports(module: str, path: Path) -> Iterator[str]:
 # Modules that import each other still. The list only shrinks.
 CIRCLES = {
     ("cortado.store.mvcc.changed", "cortado.store.mvcc.staged_reads", "cortado.store.mvcc.store"),
-    ("cortado.store.client.caches", "cortado.store.client.schemas"),
     (
         "cortado.store.client.async_client",
         "cortado.store.client.client_transactions",
