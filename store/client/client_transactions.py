@@ -14,9 +14,8 @@ from cortado.store.client.transaction_runs import Pace, T, run_transactions
 from cortado.store.client.views import View
 
 if TYPE_CHECKING:
-    from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.large_transactions import AsyncLargeTransaction, AsyncLargeTransactions
-    from cortado.store.client.transaction import AsyncTransaction, Isolation
+    from cortado.store.client.transaction import AsyncTransaction, Handles, Isolation
 
 _ATTEMPTS_MAX: Final = 1_000
 
@@ -35,8 +34,8 @@ class ClientTransactions:
         bound.__dict__ = {**self.__dict__, "_connection": self._connection.through(view)}
         return bound
 
-    def _bound(self, view: View) -> AsyncClient:
-        return cast("AsyncClient", self._through(view))
+    def _bound(self, view: View) -> Handles:
+        return cast("Handles", self._through(view))
 
     def transaction(self, *, isolation: Isolation = "snapshot") -> AsyncTransaction:
         """Return a transaction on documents and pairs; a context manager that commits at its end.

@@ -33,9 +33,9 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.names import split_table_name
 
 if TYPE_CHECKING:
-    from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.documents import D
     from cortado.store.client.table import AsyncTable
+    from cortado.store.client.transaction import Handles
     from cortado.store.client.views import View
 
 ID_BYTES: Final = 16
@@ -110,9 +110,9 @@ class AsyncStaging:
     commit names the attempts that count.
     """
 
-    def __init__(self, client: AsyncClient, connection: Connection, view: StagingView, keeper: LeaseKeeper) -> None:
-        """``client`` is bound to ``view``, over ``connection``."""
-        self._client = client
+    def __init__(self, handles: Handles, connection: Connection, view: StagingView, keeper: LeaseKeeper) -> None:
+        """``handles`` are those of ``view``, over ``connection``."""
+        self._handles = handles
         self._connection = connection
         self._view = view
         self._keeper = keeper
@@ -133,7 +133,7 @@ class AsyncStaging:
         ``unchanged_since`` since then, whatever the mode, deletes too (WriteConflict). Rows that their result counts as
         written are staged. All else is Unsupported.
         """
-        return self._client.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
+        return self._handles.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 
     async def __aenter__(self) -> Self:
         if self._view.is_open:
@@ -237,8 +237,8 @@ class AsyncLargeTransactions:
     All calls may be repeated.
     """
 
-    def __init__(self, connection: Connection, through: Callable[[View], AsyncClient], *, timeout_s: float) -> None:
-        """``through`` makes the client of a view."""
+    def __init__(self, connection: Connection, through: Callable[[View], Handles], *, timeout_s: float) -> None:
+        """``through`` makes the handles of a view."""
         self._connection = connection
         self._through = through
         self._timeout_s = timeout_s

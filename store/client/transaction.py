@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias, overload
 
 from cortado.errors import CortadoError, OutcomeUnknown, TransactionAborted, Unsupported
 from cortado.proto.v1 import transactions_pb2
@@ -15,7 +15,6 @@ from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.documents import D
     from cortado.store.client.table import AsyncTable
 
@@ -24,6 +23,18 @@ Isolation: TypeAlias = Literal["snapshot", "serializable"]
 _COMMIT_SHARE: Final = 0.75
 """The commit's share of its time. The rest is for asking about its outcome."""
 _SETTLE_S_MIN: Final = 0.05
+
+
+class Handles(Protocol):
+    """The tables and namespaces of a client, as one view reads and writes them."""
+
+    @overload
+    def table(self, full_name: str, *, schema_version: int | None = None) -> AsyncTable: ...
+
+    @overload
+    def table(self, full_name: str, *, schema_version: int | None = None, document_type: type[D]) -> AsyncTable[D]: ...
+
+    def kv(self, namespace: str) -> AsyncKeyValue: ...
 
 
 @public_face
@@ -48,9 +59,9 @@ class AsyncTransaction:
     may be open at once; each is one of its own.
     """
 
-    def __init__(self, client: AsyncClient, connection: Connection, view: TransactionView, *, timeout_s: float) -> None:
-        """``client`` reads and writes through ``view``, over ``connection``."""
-        self._client = client
+    def __init__(self, handles: Handles, connection: Connection, view: TransactionView, *, timeout_s: float) -> None:
+        """``handles`` read and write through ``view``, over ``connection``."""
+        self._handles = handles
         self._connection = connection
         self._view = view
         self._timeout_s = timeout_s
@@ -85,11 +96,11 @@ class AsyncTransaction:
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> AsyncTable[Any]:
         """Return a handle of ``database.table`` in this transaction; as :meth:`AsyncClient.table`."""
-        return self._client.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
+        return self._handles.table(full_name, schema_version=schema_version, document_type=document_type)  # type: ignore[arg-type]
 
     def kv(self, namespace: str) -> AsyncKeyValue:
         """Return a handle of a namespace in this transaction; as :meth:`AsyncClient.kv`."""
-        return self._client.kv(namespace)
+        return self._handles.kv(namespace)
 
     # --- how it ends ---------------------------------------------------------------------------------------------
 

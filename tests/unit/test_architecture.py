@@ -269,13 +269,6 @@ def _wrong_imports(module: str, path: Path) -> Iterator[str]:
 CIRCLES = {
     ("cortado.store.mvcc.changed", "cortado.store.mvcc.staged_reads", "cortado.store.mvcc.store"),
     (
-        "cortado.store.client.async_client",
-        "cortado.store.client.client_transactions",
-        "cortado.store.client.large_transactions",
-        "cortado.store.client.transaction",
-        "cortado.store.client.transaction_runs",
-    ),
-    (
         "cortado.store.client.aggregates",
         "cortado.store.client.arrow",
         "cortado.store.client.chunks",
