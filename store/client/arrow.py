@@ -21,17 +21,17 @@ import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.extras import needing
 from cortado.schema.documents import encode_document
 from cortado.schema.fields import select_fields
 from cortado.schema.model import NO_DEFAULT, Schema
-from cortado.store.client.arguments import iterable, texts, whole
+from cortado.store.client.arguments import iterable
 from cortado.store.client.chunks import CHUNK_ROWS_MAX
 from cortado.store.client.documents import RowBatch
-from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan
+from cortado.store.client.scans import ARROW_BATCH_ROWS
 from cortado.store.client.streams import ArrowStream, Rows, any_of
 
 with needing("arrow", "Arrow"):
@@ -43,38 +43,12 @@ with needing("arrow", "Arrow"):
     from cortado.schema.columnar.encode import encode_rows
     from cortado.schema.columnar.resolve import resolve_columns, writer_columns
 
-if TYPE_CHECKING:
-    from cortado.store.client.table_reads import TableReads
-
 BATCH_ROWS_MAX: Final = 1 << 31
 BYTES_PER_BATCH: Final = 16 << 20
 """Bytes of Avro bodies at which a batch is cut, if its documents are large."""
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
-
-
-async def scan_arrow(
-    table: TableReads[Any], scan: Scan, columns: Sequence[str] | None, batch_rows: int
-) -> AsyncGenerator[pa.RecordBatch, None]:
-    """Return the rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
-    whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
-    reader = await _reader(table, columns)
-    return record_batches(await table.open_batches(scan), reader, batch_rows)
-
-
-async def arrow_table(table: TableReads[Any], scan: Scan, columns: Sequence[str] | None) -> pa.Table:
-    """Return the rows of a scan in one table: :meth:`AsyncTable.to_arrow`."""
-    reader = await _reader(table, columns)
-    async with aclosing(record_batches(await table.open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
-        return pa.Table.from_batches([batch async for batch in batches], arrow_schema(reader))
-
-
-async def _reader(table: TableReads[Any], columns: Sequence[str] | None) -> Schema:
-    # The newest schema may have changed since this client looked.
-    await table.codec.refresh()
-    schema = (await table.codec.schema())[1]
-    return schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), table.full_name)
 
 
 async def record_batches(
@@ -151,6 +125,11 @@ def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
         raise error
     columns = decoded.columns if writer is reader else resolve_columns(decoded.columns, writer, reader)
     return to_record_batch(columns, reader)
+
+
+def table_of_batches(batches: Sequence[pa.RecordBatch], reader: Schema) -> pa.Table:
+    """Return the rows of some batches in one table; without any, an empty one of the same schema."""
+    return pa.Table.from_batches(batches, arrow_schema(reader))
 
 
 def table_of(schema: Schema, rows: Sequence[Sequence[Any]], places: Sequence[int], names: Sequence[str]) -> pa.Table:

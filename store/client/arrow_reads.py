@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Unpack
 
 from cortado.errors import InvalidArgument
 from cortado.extras import needing
+from cortado.schema.fields import select_fields
+from cortado.schema.model import Schema
+from cortado.store.client.arguments import texts, whole
 from cortado.store.client.documents import D
 from cortado.store.client.public_faces import public_face
 from cortado.store.client.scans import ARROW_BATCH_ROWS, Scan, ScanOptions
@@ -49,18 +53,30 @@ class ArrowReads(TableReads[D]):
         self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Return the record batches of a scan."""
-        from cortado.store.client.arrow import scan_arrow
+        from cortado.store.client.arrow import BATCH_ROWS_MAX, record_batches
 
-        return await scan_arrow(await self._kept(scan.at), scan, columns, batch_rows)
+        table = await self._kept(scan.at)
+        whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
+        reader = await table._shown(columns)
+        return record_batches(await table.open_batches(scan), reader, batch_rows)
+
+    async def _shown(self, columns: Sequence[str] | None) -> Schema:
+        """Return the schema of batches: the newest one's, which may have changed since this client looked."""
+        await self.codec.refresh()
+        schema = (await self.codec.schema())[1]
+        return schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), self.full_name)
 
     async def to_arrow(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
         """Return the rows of :meth:`scan_arrow` as one Arrow table, all in memory. Without rows its schema is the
         same."""
-        from cortado.store.client.arrow import arrow_table
+        from cortado.store.client.arrow import record_batches, table_of_batches
 
         columns = options.pop("columns", None)
         scan = Scan(lower, upper, **options)
-        return await arrow_table(await self._kept(scan.at), scan, columns)
+        table = await self._kept(scan.at)
+        reader = await table._shown(columns)
+        async with aclosing(record_batches(await table.open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
+            return table_of_batches([batch async for batch in batches], reader)
 
     async def to_pandas(
         self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]

@@ -7,7 +7,7 @@ There are no colours in it, so it has those of the notebook, be they light or da
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from html import escape
@@ -15,12 +15,8 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from cortado.errors import CortadoError
-from cortado.store.client.document_types import to_mapping
-
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
-    from cortado.store.client.table_reads import TableReads
     from cortado.store.keys.types import KeyPart
 
 ROWS_MAX: Final = 10
@@ -68,20 +64,13 @@ def _cell(value: Any) -> str:
     return escape(text if len(text) <= CHARACTERS_MAX else f"{text[:CHARACTERS_MAX]}…")
 
 
-async def table_html(table: TableReads[Any]) -> str | None:
-    """Return a table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
-    try:
-        sample = await table.open_sample(ROWS_MAX, WAIT_S)
-        if sample is None:
-            return None
-        descriptor, documents, has_more = sample
-        rows = [to_mapping(each.value, each.schema) for each in documents]
-    except CortadoError as error:
-        return grid(table.full_name, (), (), f"{type(error).__name__}: {error}")
-    columns = [field.name for field in documents[0].schema.record.fields] if documents else []
+def table_grid(
+    name: str, descriptor: TableDescriptor, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], *, has_more: bool
+) -> str:
+    """Return a table's key and indexes, and its first ``rows``, of which ``has_more`` may follow."""
     shown = f"the first {len(rows)} rows, more may follow" if has_more else "all of its rows" if rows else "no rows"
-    lines = [[row.get(name) for name in columns] for row in rows]
-    return grid(table.full_name, columns, lines, f"{shown}; {_described(descriptor)}")
+    lines = [[row.get(column) for column in columns] for row in rows]
+    return grid(name, columns, lines, f"{shown}; {_described(descriptor)}")
 
 
 def _described(descriptor: TableDescriptor) -> str:

@@ -268,18 +268,6 @@ def _wrong_imports(module: str, path: Path) -> Iterator[str]:
 # Modules that import each other still. The list only shrinks.
 CIRCLES = {
     ("cortado.store.mvcc.changed", "cortado.store.mvcc.staged_reads", "cortado.store.mvcc.store"),
-    (
-        "cortado.store.client.aggregates",
-        "cortado.store.client.arrow",
-        "cortado.store.client.chunks",
-        "cortado.store.client.documents",
-        "cortado.store.client.kv",
-        "cortado.store.client.notebook",
-        "cortado.store.client.row_batches",
-        "cortado.store.client.scans",
-        "cortado.store.client.table_reads",
-        "cortado.store.client.watch_sources",
-    ),
 }
 
 

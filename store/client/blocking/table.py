@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
+from cortado.errors import CortadoError
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.aggregates import GROUPS_MAX, Groups
 from cortado.store.client.blocking.documents import DocumentCodec
@@ -12,8 +13,9 @@ from cortado.store.client.blocking.drive import each, run, steps
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
+from cortado.store.client.document_types import to_mapping
 from cortado.store.client.documents import D, Document, RowBatch
-from cortado.store.client.notebook import table_html
+from cortado.store.client.notebook import ROWS_MAX, WAIT_S, grid, table_grid
 from cortado.store.client.put_mode import BulkMode, PutMode
 from cortado.store.client.scans import ARROW_BATCH_ROWS, AggregateOptions, KeyRange, Scan, ScanOptions
 from cortado.store.client.streams import ArrowStream
@@ -51,7 +53,7 @@ class Table(Generic[D]):
     def _repr_html_(self) -> str | None:
         """Return HTML for notebooks: its key, its indexes and its first rows, read now. If the cluster does not answer,
         it waits for some seconds at most. None in a transaction, which only its own reads should begin."""
-        return run(table_html(self._core))
+        return run(_html_of(self._core))
 
     @property
     def descriptor(self) -> TableDescriptor:
@@ -399,3 +401,17 @@ class Table(Generic[D]):
                 progress=progress,
             )
         )
+
+
+async def _html_of(table: AsyncTable[Any]) -> str | None:
+    """Return a table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
+    try:
+        sample = await table.open_sample(ROWS_MAX, WAIT_S)
+        if sample is None:
+            return None
+        descriptor, documents, has_more = sample
+        rows = [to_mapping(each.value, each.schema) for each in documents]
+    except CortadoError as error:
+        return grid(table.full_name, (), (), f"{type(error).__name__}: {error}")
+    columns = [field.name for field in documents[0].schema.record.fields] if documents else []
+    return table_grid(table.full_name, descriptor, columns, rows, has_more=has_more)
