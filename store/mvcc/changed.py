@@ -6,18 +6,15 @@ Deletes are changes, too (T2). Keys cost a search each; a range costs a look at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Changed, logical_of, suffix_from
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.staged_reads import staged_slice
+from cortado.store.mvcc.stored import StoredVersions
 from cortado.store.mvcc.versions import Item, suffix_of, timestamp_of
-
-if TYPE_CHECKING:
-    from cortado.store.mvcc.store import VersionStore
 
 # Keys that are checked at once.
 _CHECKED_KEYS: Final = 1_000
@@ -26,7 +23,7 @@ _SLICE_BYTES: Final = 1 << 20
 
 
 def changed_since(
-    store: VersionStore,
+    store: StoredVersions,
     keys: Sequence[LogicalKey],
     ranges: Sequence[tuple[LogicalKey, LogicalKey]],
     ts: Timestamp,
@@ -53,13 +50,13 @@ def changed_since(
 
 
 def changed_within(
-    store: VersionStore, start: LogicalKey, end: LogicalKey, ts: Timestamp, read_ts: Timestamp
+    store: StoredVersions, start: LogicalKey, end: LogicalKey, ts: Timestamp, read_ts: Timestamp
 ) -> tuple[Changed | None, LogicalKey | None]:
     """Read one slice of a range's versions. Returns a key that changed above ``ts``, and at or below ``read_ts``, and
     the start of the next slice, None at the end. Raises SnapshotTooOld, DataLoss."""
     is_last = True
     if store.unresolved.seen_at(read_ts, start, end):
-        staged = staged_slice(store, start, end, read_ts, max_rows=_SLICE_ITEMS, max_bytes=_SLICE_BYTES)
+        staged = store.staged_slice(start, end, read_ts, max_rows=_SLICE_ITEMS, max_bytes=_SLICE_BYTES)
         for logical, seen in staged.seen.items():
             if seen.suffix < suffix_of(ts):
                 return Changed(logical, timestamp_of(seen.suffix)), None

@@ -13,18 +13,14 @@ a leader notes none at all while there is a large transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from cortado.store.clock.timestamp import LARGEST, Timestamp
-from cortado.store.keys.keyspace import key_of_staged, staged_key, staged_range
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, Version
-from cortado.store.mvcc.staged import NO_ITEMS, Made
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, decode_version, suffix_of
-
-if TYPE_CHECKING:
-    from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.staged import Made
+from cortado.store.mvcc.versions import PUT_KIND, decode_version, suffix_of
 
 
 class StagedSlice(NamedTuple):
@@ -33,37 +29,6 @@ class StagedSlice(NamedTuple):
     seen: Mapping[LogicalKey, Made]
     low: LogicalKey
     high: LogicalKey
-
-
-def staged_items(store: VersionStore, keys: Sequence[LogicalKey], ts: Timestamp) -> Mapping[LogicalKey, Item]:
-    """Return the items, as they will be stored, of those ``keys`` with a staged newest version at ``ts``."""
-    unresolved = store.unresolved
-    looked_up = [staged_key(key) for key in keys if unresolved.covers(key)]
-    if not looked_up:
-        return NO_ITEMS
-    found = store.newest_items(looked_up, LARGEST, None, None)
-    there = [(key, item[1][PAYLOAD]) for key, item in zip(looked_up, found, strict=True) if item is not None]
-    return {key: seen.item(key) for key, seen in unresolved.seen_of(ts, there).items()}
-
-
-def staged_slice(
-    store: VersionStore,
-    start: LogicalKey,
-    end: LogicalKey,
-    ts: Timestamp,
-    *,
-    reverse: bool = False,
-    max_rows: int,
-    max_bytes: int,
-) -> StagedSlice:
-    """Return the first slice of ``[start, end)``, or from its end."""
-    bounds = staged_range(start, end)
-    chunk = store.stored_chunk(*bounds, LARGEST, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
-    seen = store.unresolved.seen_of(ts, zip(chunk.keys, chunk.payloads, strict=True))
-    if chunk.resume is None:
-        return StagedSlice(seen, start, end)
-    reached = key_of_staged(chunk.resume)
-    return StagedSlice(seen, reached, end) if reverse else StagedSlice(seen, start, reached)
 
 
 def merged(
