@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FOR_MACHINES = ROOT / "llms.txt"
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
@@ -21,7 +22,7 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, FOR_MACHINES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(page.read_text()):
         if "://" in link:
@@ -37,6 +38,35 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_pictures_are_there(page: Path) -> None:
     for name in PICTURE.findall(page.read_text()):
         assert (page.parent / name).is_file(), f"{name} does not exist"
+
+
+def _linked(page: Path) -> list[Path]:
+    """Return the files that a page links to, each as often as it does."""
+    names = [link.partition("#")[0] for link in LINK.findall(page.read_text()) if "://" not in link]
+    return [(page.parent / name).resolve() for name in names if name]
+
+
+@pytest.mark.parametrize("index", [ROOT / "docs" / "README.md", FOR_MACHINES], ids=lambda page: page.name)
+def test_each_page_is_linked_once_from_the_index_and_from_llms_txt(index: Path) -> None:
+    listed_by_their_own = [ROOT / "docs" / folder for folder in ("adr", "api")]
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.parent not in listed_by_their_own]
+    pages = [page for page in pages if page != ROOT / "docs" / "README.md"]
+    for folder in listed_by_their_own:
+        pages.append(folder / "README.md")
+        assert {*folder.glob("*.md")} - {*_linked(folder / "README.md"), folder / "README.md"} == set()
+    linked = [page for page in _linked(index) if (ROOT / "docs") in page.parents]
+    assert sorted(linked) == sorted(pages)
+
+
+def test_llms_txt_has_one_line_for_a_page() -> None:
+    lines = FOR_MACHINES.read_text().splitlines()
+    linking = [line for line in lines if LINK.search(line)]
+    assert [line for line in linking if not re.fullmatch(r"- \[[^\]]+\]\([^)]+\): \S.*", line)] == []
+    assert {*_linked(FOR_MACHINES)} >= {*ROOT.glob("*.md")}
+
+
+def test_the_readme_leads_to_the_index() -> None:
+    assert ROOT / "docs" / "README.md" in _linked(ROOT / "README.md")
 
 
 def test_the_readme_is_short_and_shows_code_first() -> None:
