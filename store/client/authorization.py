@@ -64,7 +64,7 @@ class Authorization:
         """Raise InvalidArgument if this client's token would go over a network unencrypted."""
         if not self._header or is_encrypted:
             return
-        from cortado.store.addresses import is_loopback
+        from cortado.store.ports.addresses import is_loopback
 
         host = address.rpartition(":")[0].strip("[]")
         if not is_loopback(host):

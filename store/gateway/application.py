@@ -16,7 +16,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Unsupported
-from cortado.store.addresses import is_loopback
 from cortado.store.auth.tokens import NO_SCHEME, header_of
 from cortado.store.client.authorization import NOBODY, ON_BEHALF, only_with_roles
 from cortado.store.gateway import alive, batches, documents, listings, openapi, page, pairs, registry, unary, watching
@@ -32,6 +31,7 @@ from cortado.store.gateway.problems import Refused, problem_response, unexpected
 from cortado.store.gateway.routes import Routes
 from cortado.store.gateway.streams import StreamCut
 from cortado.store.names import shown
+from cortado.store.ports.addresses import is_loopback
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient

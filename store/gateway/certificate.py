@@ -1,5 +1,5 @@
 """The certificate that a gateway serves HTTPS with: two PEM files, checked at the start, and read again when renewed
-(:mod:`cortado.store.certificate_files`).
+(:mod:`cortado.store.ports.certificate_files`).
 
 It is a server's and nothing else: callers show a token, and no certificate.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.certificate_files import FollowedCertificate, check_period, handshake, load_chain
+from cortado.store.ports.certificate_files import FollowedCertificate, check_period, handshake, load_chain
 
 # X509_V_FLAG_NO_CHECK_TIME, and X509_V_FLAG_PARTIAL_CHAIN: the certificate vouches for itself, so that it can be read.
 _AS_IT_IS: Final = 0x200000 | 0x80000

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.addresses import is_loopback, split_address
 from cortado.store.gateway.certificate import ServedFiles
 from cortado.store.gateway.limits import GatewayLimits
+from cortado.store.ports.addresses import is_loopback, split_address
 from cortado.store.settings.gateway import GATEWAY_SETTINGS, PREFIX
 from cortado.store.settings.gather import Found, check_variables, gather
 

@@ -23,8 +23,6 @@ import uvicorn
 import uvloop
 
 from cortado.errors import Unavailable
-from cortado.store.accepting import Listener
-from cortado.store.addresses import address_of, split_address
 from cortado.store.gateway.application import Application, all_operations
 from cortado.store.gateway.certificate import ServedCertificate
 from cortado.store.gateway.config import GatewayConfig
@@ -34,8 +32,10 @@ from cortado.store.gateway.limits import HANDSHAKES_MAX, GatewayLimits
 from cortado.store.gateway.metrics import Pages
 from cortado.store.observe.http import HttpServer
 from cortado.store.observe.logs import log_to_stderr
-from cortado.store.open_files import connections_max, raise_open_files
-from cortado.store.port_file import there_last
+from cortado.store.ports.accepting import Listener
+from cortado.store.ports.addresses import address_of, split_address
+from cortado.store.ports.open_files import connections_max, raise_open_files
+from cortado.store.ports.port_file import there_last
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
-from cortado.store.addresses import is_loopback, split_address
 from cortado.store.local_cluster.processes import ProcessId
+from cortado.store.ports.addresses import is_loopback, split_address
 from cortado.store.regular_files import (
     is_of_another_user,
     open_regular,

@@ -7,7 +7,7 @@ and one or more authorities for the other side's certificate. They serve both di
 reads its names from that. So it accepts the same files as TLS itself, and every refusal names its file.
 
 :class:`Certificates` looks at the files again before every handshake, on either side
-(:mod:`cortado.store.certificate_files`).
+(:mod:`cortado.store.ports.certificate_files`).
 
 This module imports neither the server nor ``cryptography``: a client may use it.
 """
@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.certificate_files import (
+from cortado.store.peers.identity import Role, dns_name_of, identity_of, uri_of
+from cortado.store.ports.certificate_files import (
     FollowedCertificate,
     check_period,
     day_of,
@@ -30,7 +31,6 @@ from cortado.store.certificate_files import (
     load_chain,
     read_file,
 )
-from cortado.store.peers.identity import Role, dns_name_of, identity_of, uri_of
 
 # X509_V_FLAG_NO_CHECK_TIME. The dates are looked at afterwards, to be named.
 _NO_CHECK_TIME: Final = 0x200000

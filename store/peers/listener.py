@@ -30,12 +30,12 @@ from typing import Final, NamedTuple
 
 from cortado.errors import CortadoError, Internal, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello
-from cortado.store.accepting import accept
 from cortado.store.peers.connection import LINGER_S, BatchStream, Connection
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.service import Certificate, PeersService
 from cortado.store.peers.tls import caller_of, why_failed
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.ports.accepting import accept
 
 
 class _Greeted(NamedTuple):

@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from cortado.errors import CortadoError
-from cortado.store.accepting import accept
 from cortado.store.peers.connection import Connection
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.frames import Kind
 from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.tls import caller_of
+from cortado.store.ports.accepting import accept
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from typing import Final, Protocol
 import grpc
 
 from cortado.errors import Unavailable
-from cortado.store.addresses import is_wildcard, split_address
 from cortado.store.peers.credentials import Certificates
+from cortado.store.ports.addresses import is_wildcard, split_address
 from cortado.store.server.listening import bind, new_server
 
 _LOG: Final = logging.getLogger(__name__)

@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument, NotLeader
 from cortado.proto.v1 import cluster_pb2
 from cortado.raft.registry import Roster
-from cortado.store.addresses import check_address
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.controls import epoch_after
 from cortado.store.node.disk_room import SMALL_BYTES
@@ -25,6 +24,7 @@ from cortado.store.node.repair.by_operator import accept_loss, rebuild
 from cortado.store.node.replica import Role
 from cortado.store.node.status import node_status
 from cortado.store.peers.identity import check_name
+from cortado.store.ports.addresses import check_address
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.service import Service, request_hash
 from cortado.version import __version__

@@ -31,13 +31,13 @@ from typing import Any, Final, NamedTuple
 import grpc
 
 from cortado.errors import CortadoError, DeadlineExceeded, InvalidArgument, Unavailable, Unsupported
-from cortado.store.accepting import Listener
-from cortado.store.addresses import address_of
 from cortado.store.h2.fields import Head
 from cortado.store.h2.grpc import RESPONSE_HEAD, status_trailers, timeout_s
 from cortado.store.h2.header_blocks import block
 from cortado.store.h2.limits import ErrorCode
 from cortado.store.peers.credentials import Certificates
+from cortado.store.ports.accepting import Listener
+from cortado.store.ports.addresses import address_of
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.front_call import Plan
 from cortado.store.server.front_connection import HANDSHAKE_S, LIMITS, FrontConnection

@@ -12,9 +12,9 @@ from typing import Any, Final
 import grpc
 
 from cortado.errors import Unavailable
-from cortado.store.addresses import address_of, why_not_bound
 from cortado.store.peers.credentials import Certificates, Material
-from cortado.store.port_file import there_last
+from cortado.store.ports.addresses import address_of, why_not_bound
+from cortado.store.ports.port_file import there_last
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX, ServerConfig
 
 _LOG: Final = logging.getLogger(__name__)

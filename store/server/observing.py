@@ -14,7 +14,6 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 from cortado.extras import needing
-from cortado.store.addresses import address_of
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.host import Host
 from cortado.store.observe.collecting import Sources, collect
@@ -28,6 +27,7 @@ from cortado.store.observe.slow import SlowCall, SlowLog
 from cortado.store.observe.stored_sizes import StoredSizes
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.ports.addresses import address_of
 from cortado.store.quotas.meters import Meters
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.config import ServerConfig

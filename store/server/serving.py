@@ -52,7 +52,6 @@ from cortado.proto.v1 import (
     transactions_pb2,
     watch_pb2,
 )
-from cortado.store.addresses import address_of
 from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.failures import StorageFailed, is_by_the_disk, is_of_the_disk
 from cortado.store.engine.lmdb_engine import LmdbEngine
@@ -63,12 +62,13 @@ from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER, node_status
 from cortado.store.observe.logs import log_to_stderr
-from cortado.store.open_files import connections_max, raise_open_files
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.ports.addresses import address_of
+from cortado.store.ports.open_files import connections_max, raise_open_files
 from cortado.store.server.allocator import give_back_after_bursts, give_back_large_blocks
 from cortado.store.server.audit import Audit
 from cortado.store.server.auth_service import AuthService

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from cortado.proto.internal.peers_pb2 import GroupMessage, PeerBatch
-from cortado.store.addresses import split_address
 from cortado.store.client import Client
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.frames import PREAMBLE, Kind, encode_frame
 from cortado.store.peers.hello import make_hello
+from cortado.store.ports.addresses import split_address
 from support.cluster import Cluster, running_cluster
 from support.server_process import wait_until
 

@@ -11,7 +11,7 @@ import pytest
 
 from cortado import Client
 from cortado.store.client.statistics import NodeStatistics
-from cortado.store.open_files import raise_open_files
+from cortado.store.ports.open_files import raise_open_files
 from support.gateway_process import Answer, GatewayProcess, gateway_process, read_answer
 from support.memory import MIB, anonymous_bytes, peak_of
 from support.server_process import ServerProcess, running_server, wait_until

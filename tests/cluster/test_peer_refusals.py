@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cortado.store.addresses import split_address
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
+from cortado.store.ports.addresses import split_address
 from support.cluster import cortado, running_cluster
 from support.peer_calls import how_it_ended
 from support.ports import free_ports

@@ -49,16 +49,12 @@ BELOW_TABLES = SHARED | {
     "cortado.store.stored_messages",
 }
 ALLOWED |= {
-    "cortado.store.accepting": set(),
-    "cortado.store.addresses": SHARED,
     "cortado.store.api_level": SHARED,
-    "cortado.store.certificate_files": SHARED | {"cortado.store.regular_files"},
     "cortado.store.named_files": set(),
     "cortado.store.h2": SHARED,
     "cortado.store.names": SHARED,
     "cortado.store.owners": SHARED,
-    "cortado.store.open_files": SHARED,
-    "cortado.store.port_file": SHARED | {"cortado.store.regular_files"},
+    "cortado.store.ports": SHARED | {"cortado.store.regular_files"},
     "cortado.store.regular_files": set(),
     "cortado.store.retentions": SHARED,
     "cortado.store.stored_messages": SHARED,
@@ -104,7 +100,7 @@ NODE = (
     }
 )
 CLIENT = SHARED | {
-    "cortado.store.addresses",
+    "cortado.store.ports.addresses",
     "cortado.store.api_level",
     "cortado.store.auth.tokens",
     "cortado.store.observe.measures",
@@ -130,8 +126,7 @@ ALLOWED |= {
         "cortado.store.node",
         "cortado.store.clock",
         "cortado.store.engine",
-        "cortado.store.accepting",
-        "cortado.store.certificate_files",
+        "cortado.store.ports",
         "cortado.store.rpc_errors",
     },
     "cortado.store.settings": SHARED
@@ -144,10 +139,8 @@ ALLOWED |= {
         "cortado.store.retentions",
     },
     "cortado.store.server": NODE
-    | {"cortado.store.accepting", "cortado.store.h2", "cortado.store.quotas"}
-    | {"cortado.store.addresses", "cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.open_files"}
-    | {"cortado.store.port_file"}
-    | {"cortado.store.settings", "cortado.store.transactions"}
+    | {"cortado.store.ports", "cortado.store.h2", "cortado.store.quotas"}
+    | {"cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.quotas"}
@@ -158,13 +151,9 @@ ALLOWED |= {
     "cortado.store.backup": CLIENT | {"cortado.store.client", "cortado.store.transfer", "cortado.store.backup.runs"},
     "cortado.store.gateway": CLIENT
     | {
-        "cortado.store.accepting",
-        "cortado.store.addresses",
+        "cortado.store.ports",
         "cortado.store.auth.roles",
-        "cortado.store.certificate_files",
-        "cortado.store.open_files",
         "cortado.store.owners",
-        "cortado.store.port_file",
         "cortado.store.client",
         "cortado.store.doctor.cluster_checks",
         "cortado.store.doctor.node_facts",

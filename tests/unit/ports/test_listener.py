@@ -8,7 +8,7 @@ from typing import cast
 
 import uvloop
 
-from cortado.store.accepting import Listener
+from cortado.store.ports.accepting import Listener
 
 
 def test_a_connection_that_is_made_stays_with_its_protocol_as_the_listener_closes() -> None:

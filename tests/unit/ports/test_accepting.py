@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from cortado.store.accepting import accept
+from cortado.store.ports.accepting import accept
 
 
 def test_a_connection_is_accepted_once_what_hindered_it_is_gone() -> None:

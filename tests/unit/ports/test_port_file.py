@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import InvalidArgument
-from cortado.store.port_file import there_last
+from cortado.store.ports.port_file import there_last
 
 
 def test_it_is_there_once_the_block_has_ended_and_not_before(tmp_path: Path) -> None:
