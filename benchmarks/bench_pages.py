@@ -23,9 +23,9 @@ from benchmarks.loop_holds import running
 from benchmarks.report import Measurement, show
 from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
 from cortado.store.client.kv import unpacked
+from cortado.store.keys.packing import join
 from cortado.store.mvcc.kernel.scanning import RowKernel
 from cortado.store.mvcc.kernel.seam import compile_ahead, compiled_folder, load
-from cortado.store.packing import join
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService
 

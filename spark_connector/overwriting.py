@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, OutcomeUnknown, TryAgain, WriteConflict
 from cortado.store.catalog.descriptors import IndexState, TableDescriptor
 from cortado.store.client import Index
-from cortado.store.names import NAME_LENGTH_MAX
+from cortado.store.keys.names import NAME_LENGTH_MAX
 from pyspark_cortado.catalogue import check_no_new_table
 from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Final, NamedTuple, NewType
 
 from cortado.errors import InvalidArgument
-from cortado.store.names import check_database, check_namespace, shown, split_table_name
+from cortado.store.keys.names import check_database, check_namespace, shown, split_table_name
 from cortado.store.owners import keys_namespace
 
 Resource = NewType("Resource", str)

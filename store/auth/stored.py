@@ -22,8 +22,8 @@ from cortado.errors import DataLoss, InvalidArgument
 from cortado.proto.internal import auth_pb2 as pb
 from cortado.store.auth.roles import Grant, Resource, Role
 from cortado.store.keys.keyspace import KeyRange, meta_key, meta_range
+from cortado.store.keys.names import shown
 from cortado.store.keys.types import LogicalKey
-from cortado.store.names import shown
 from cortado.store.stored_messages import decode_stored, encode_stored
 
 AUTH_KEY: Final = meta_key("auth")

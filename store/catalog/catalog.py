@@ -24,7 +24,6 @@ from cortado.errors import DataLoss, InvalidSchema, NotFound, WriteConflict
 from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
-from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.descriptors import (
     DatabaseDescriptor,
@@ -39,6 +38,7 @@ from cortado.store.catalog.descriptors import (
 from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.stored import Counters
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.keys import names
 from cortado.store.keys.keyspace import meta_range, namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version

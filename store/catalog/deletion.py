@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cortado.errors import InvalidArgument, NotFound
-from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import SubjectState, SubjectVersion
+from cortado.store.keys import names
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 

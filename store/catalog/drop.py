@@ -19,13 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound
-from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import check_room_for_retentions, check_room_for_tables, next_number
 from cortado.store.catalog.descriptors import DropKind, Dropped, TableDescriptor
 from cortado.store.catalog.dropped import drop_of_table, drop_ranges, forget
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys import names
 from cortado.store.keys.keyspace import database_number_of, table_id_of
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations

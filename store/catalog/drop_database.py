@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
-from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import check_room_for_databases, check_room_for_tables
@@ -19,6 +18,7 @@ from cortado.store.catalog.descriptors import Drop, DropKind, Dropped, TableDesc
 from cortado.store.catalog.drop import check_not_clearing, put_back
 from cortado.store.catalog.dropped import delete_records, drop_of_table, drop_ranges
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys import names
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from cortado.store.catalog import stored
 from cortado.store.keys.keyspace import namespace_key
+from cortado.store.keys.names import check_namespace
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader
-from cortado.store.names import check_namespace
 
 
 def generation_of(reader: Reader, namespace: str) -> int:

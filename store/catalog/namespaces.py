@@ -35,11 +35,11 @@ from cortado.store.catalog.dropped import drop_ranges, forget
 from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange, kv_range, namespace_key, pair_of
+from cortado.store.keys.names import check_namespace
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION, Reader
-from cortado.store.names import check_namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,12 @@ from cortado.schema.model import Record, Schema
 from cortado.schema.names import describe_type, simple_name
 from cortado.schema.parse import declaration_digest
 from cortado.schema.pinned import check_pinned
-from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.deletion import put_subject
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, TableDescriptor
 from cortado.store.catalog.shares import check_share_of, count_subjects_of
+from cortado.store.keys import names
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 

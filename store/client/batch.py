@@ -15,7 +15,7 @@ from cortado.store.client.put_mode import PutMode, put_condition
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import Expires, KeyLike, etag_condition, expiry_to_proto
-from cortado.store.names import check_database, check_table
+from cortado.store.keys.names import check_database, check_table
 
 
 @public_face

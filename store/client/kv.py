@@ -19,8 +19,8 @@ from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_prot
 from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_pairs
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, text_of
-from cortado.store.names import check_namespace
-from cortado.store.packing import cut, cut_equal, join
+from cortado.store.keys.names import check_namespace
+from cortado.store.keys.packing import cut, cut_equal, join
 
 _PAGE_PAIRS_MAX: Final = 1_000
 """A limit up to which a scan begins with a page of its own: as many as a server puts into one."""

@@ -30,7 +30,7 @@ from cortado.store.client.stubs import Method
 from cortado.store.client.values import timestamp_of
 from cortado.store.client.views import nothing_more
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.names import split_table_name
+from cortado.store.keys.names import split_table_name
 
 if TYPE_CHECKING:
     from cortado.store.client.documents import D

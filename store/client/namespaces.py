@@ -5,7 +5,7 @@ from __future__ import annotations
 from cortado.proto.v1 import kv_pb2
 from cortado.store.client.connection import Connection
 from cortado.store.client.drops import DropRecord, record_from_proto, record_number
-from cortado.store.names import check_namespace
+from cortado.store.keys.names import check_namespace
 
 
 class AsyncNamespaces:

@@ -24,7 +24,7 @@ from cortado.store.client.arguments import flag, shown, text, whole
 from cortado.store.client.caches import SchemaCache
 from cortado.store.client.connection import Connection
 from cortado.store.client.public_faces import public_face
-from cortado.store.names import check_subject
+from cortado.store.keys.names import check_subject
 
 NEWEST_RECENT_S: Final = 5.0
 """How long the newest version of a subject is remembered."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cortado.proto.v1 import tables_pb2 as pb
 from cortado.store.client.connection import Connection
 from cortado.store.client.public_faces import public_face
-from cortado.store.names import check_database, split_table_name
+from cortado.store.keys.names import check_database, split_table_name
 
 
 @dataclass(frozen=True, slots=True)

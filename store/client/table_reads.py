@@ -34,8 +34,8 @@ from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.client.watch_sources import DocumentSource
 from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_table
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.names import split_table_name
 from cortado.store.keys.types import KeyPart
-from cortado.store.names import split_table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from cortado.store.client.connection import Connection
 from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto, record_number
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import TTL_MS_MAX, ZERO, Timestamp
+from cortado.store.keys.names import check_database, check_index, check_table, split_table_name
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.names import check_database, check_index, check_table, split_table_name
 from cortado.store.retentions import KEEP_ALL
 
 

@@ -13,8 +13,8 @@ from cortado.store.client.stubs import Stubs
 from cortado.store.client.values import Key, KeyLike, key_from_proto, range_to_proto
 from cortado.store.client.watch import Change, Changed, Deleted
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.keys.packing import cut, cut_equal
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.packing import cut, cut_equal
 
 PairChange: TypeAlias = Change[bytes, bytes]
 DocumentChange: TypeAlias = Change[Key, Document[Any]]

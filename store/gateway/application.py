@@ -30,7 +30,7 @@ from cortado.store.gateway.measures import Answer
 from cortado.store.gateway.problems import Refused, problem_response, unexpected
 from cortado.store.gateway.routes import Routes
 from cortado.store.gateway.streams import StreamCut
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 from cortado.store.ports.addresses import is_loopback
 
 if TYPE_CHECKING:

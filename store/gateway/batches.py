@@ -16,7 +16,7 @@ from cortado.store.client.transaction import AsyncTransaction
 from cortado.store.client.transaction_view import OPERATIONS_MAX
 from cortado.store.gateway.calls import IDEMPOTENCY, JSON, Call, Operation, json_response
 from cortado.store.gateway.conditions import quoted
-from cortado.store.names import check_database, check_table
+from cortado.store.keys.names import check_database, check_table
 from cortado.store.transfer.key_text import key_of_json
 from cortado.store.transfer.operation_json import OperationAsked, read_operation
 

@@ -30,7 +30,7 @@ from cortado.store.gateway.limits import RETRY_MS
 from cortado.store.gateway.paths import key_segments, parameters, segment_bytes, segment_text
 from cortado.store.gateway.places import address_of_caller
 from cortado.store.gateway.problems import Refused, problem_response
-from cortado.store.names import check_database, check_table, shown
+from cortado.store.keys.names import check_database, check_table, shown
 from cortado.store.transfer.operation_json import expires_of
 
 if TYPE_CHECKING:

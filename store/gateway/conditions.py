@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from starlette.datastructures import Headers
 
 from cortado.errors import InvalidArgument
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 _ELEMENT: Final = re.compile(r'[ \t]*(?:(W/)?"([!#-~\x80-\xff]*)")?[ \t]*(,|$)')
 _ONE: Final = 'must be one strong etag in quotes, such as "0.1763643600000.2", or *'

@@ -21,7 +21,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.gateway.calls import Call, Parameter, json_response
 from cortado.store.gateway.problems import problem
 from cortado.store.gateway.streams import Stream, StreamCut, begun, check_stream
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from cortado.errors import ConditionFailed, InvalidArgument, WriteConflict
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 from cortado.store.owners import keys_namespace
 
 if TYPE_CHECKING:

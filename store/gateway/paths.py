@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from cortado.errors import InvalidArgument
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 PARAMETERS_MAX: Final = 64
 

@@ -23,7 +23,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.client.stubs import Method, Stubs
 from cortado.store.gateway.calls import JSON, Call, Operation, Parameter, json_response
 from cortado.store.gateway.problems import Refused, challenge, problem, problem_response
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _TIMEOUT_MS_MAX: Final = 86_400_000

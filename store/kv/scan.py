@@ -16,13 +16,13 @@ from typing import TypeAlias
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.keyspace import beginning_of_user_keys, user_keys_of
+from cortado.store.keys.names import check_namespace
+from cortado.store.keys.packing import LENGTH_BYTES, cut, cut_equal, join
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvPair
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.mvcc.reader import ScanChunk, ScanSource
-from cortado.store.names import check_namespace
-from cortado.store.packing import LENGTH_BYTES, cut, cut_equal, join
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 
 
@@ -63,7 +63,7 @@ class KvScan:
 
 
 Joined: TypeAlias = tuple[bytes, bytes]
-"""The result of :func:`cortado.store.packing.join`."""
+"""The result of :func:`cortado.store.keys.packing.join`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ import numpy.typing as npt
 
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.keys.packing import join
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.cut_later import CutLater
 from cortado.store.mvcc.many_versions import encode_many
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, checksum, suffix_of
-from cortado.store.packing import join
 
 DRAFT_FROM: Final = 1_000
 """Fewer versions are encoded in their turn, in a millisecond, and may share an entry with others."""
@@ -44,8 +44,8 @@ _STAND_IN: Final = ZERO
 
 
 class Drafted(NamedTuple):
-    """A draft at a commit's timestamp: the ``items``, in key order, and the same joined (:mod:`cortado.store.packing`),
-    keys and values apart."""
+    """A draft at a commit's timestamp: the ``items``, in key order, and the same joined, keys and values apart
+    (:mod:`cortado.store.keys.packing`)."""
 
     items: CutLater[Item]
     keys: bytearray

@@ -18,8 +18,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cortado.store.keys.packing import cut, cut_equal
 from cortado.store.mvcc.walks import ColumnKernel
-from cortado.store.packing import cut, cut_equal
 
 
 class PackedPayloads(Sequence[bytes]):

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.keys.packing import cut
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.cut_later import CutLater
 from cortado.store.mvcc.drafts import Drafted
 from cortado.store.mvcc.row_maker import KeysInOrder, RowMaker
 from cortado.store.mvcc.versions import NO_EXPIRIES, VALUE_OVERHEAD_BYTES, Item, suffix_of
-from cortado.store.packing import cut
 
 
 class PackedRows:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED, successor_of_prefix
+from cortado.store.keys.packing import cut, cut_equal
 from cortado.store.keys.types import LogicalKey
-from cortado.store.packing import cut, cut_equal
 
 PIECE_BYTES: Final = 4 << 20
 """The most bytes read at once, if all are examined and few are kept."""

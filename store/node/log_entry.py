@@ -30,13 +30,13 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.raft.large_fields import Piece, large_field
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.keys.packing import cut, cut_equal, join
 from cortado.store.mvcc.drafts import Drafted
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Control, Evaluation, RaiseCeiling, Removal
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
-from cortado.store.packing import cut, cut_equal, join
 
 FORMAT: Final = 9
 

@@ -12,9 +12,9 @@ from cortado.errors import InvalidArgument, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello, ReadRangeRequest, ReadRangeResponse
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import KEY_BYTES_MAX, Space
+from cortado.store.keys.packing import cut, join
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
-from cortado.store.packing import cut, join
 from cortado.store.peers.bounds import RANGE_BOUNDS
 from cortado.store.peers.connecting import Target, ask
 from cortado.store.peers.frames import Kind

@@ -11,7 +11,7 @@ from typing import Final, NewType
 
 from cortado.errors import InvalidArgument
 from cortado.store.auth.stored import check_principal
-from cortado.store.names import check_database, check_namespace, shown
+from cortado.store.keys.names import check_database, check_namespace, shown
 from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
 
 Target = NewType("Target", str)

@@ -9,12 +9,12 @@ from typing import Any
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.keys.packing import LENGTH_BYTES, cut
 from cortado.store.keys.types import KeyValue
 from cortado.store.kv.batches import KvBatch
 from cortado.store.kv.operations import KvAdd, KvCheck, KvDelete, KvPut
 from cortado.store.mvcc.evaluation import Condition
 from cortado.store.mvcc.expiry import NEVER
-from cortado.store.packing import LENGTH_BYTES, cut
 from cortado.store.server.convert import condition_value, expiry_value, key_values
 from cortado.store.server.document_messages import document_input, update_changes
 from cortado.store.tables.operations import Add, Check, Delete, DocumentInput, Put, Update

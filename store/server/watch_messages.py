@@ -12,10 +12,10 @@ from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, watch_pb2
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.keyspace import user_key_of, user_keys_of
+from cortado.store.keys.packing import cut_equal, join
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
 from cortado.store.mvcc.versions import Item, expiry_of, payload_of
-from cortado.store.packing import cut_equal, join
 from cortado.store.server.convert import key_message, timestamp_message
 from cortado.store.server.document_messages import found_message, is_json, row_batch
 from cortado.store.tables.read import transcode

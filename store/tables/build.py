@@ -27,7 +27,6 @@ from typing import Final
 
 from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.proto.internal.jobs_pb2 import StoredIndexBuild
-from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import INDEXES_MAX, IndexDeclaration, resolve_parts
@@ -35,6 +34,7 @@ from cortado.store.catalog.descriptors import IndexDescriptor, IndexState, Table
 from cortado.store.catalog.dropped import drop_of_index, drop_ranges
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.jobs.job import Job, JobKind, JobState, begin_job, check_unfinished, find_job, job_of, put_job
+from cortado.store.keys import names
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import KeyRange, primary_key_of, row_range
 from cortado.store.keys.types import LogicalKey

@@ -37,8 +37,8 @@ from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.bulk import row_keys
 from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, index_key, primary_key_of, row_key
+from cortado.store.keys.packing import cut
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
-from cortado.store.packing import cut
 from cortado.store.tables.building import CannotBuild, is_building
 from cortado.store.tables.columns import read_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths

@@ -21,8 +21,8 @@ from cortado.schema.columnar.column import Column
 from cortado.schema.columnar.columns import take
 from cortado.schema.columnar.encode import encode_rows
 from cortado.store.keys.keyspace import primary_key_of
+from cortado.store.keys.packing import cut
 from cortado.store.mvcc.reader import Version
-from cortado.store.packing import cut
 from cortado.store.tables.chunk import PreparedChunk, PreparedParts, RowErrors, at_row, prepare_documents
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import IndexEntries

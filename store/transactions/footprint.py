@@ -28,9 +28,9 @@ from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.internal import footprint_pb2
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE, is_namespace_key
+from cortado.store.keys.names import split_table_name
+from cortado.store.keys.packing import LENGTH_BYTES, cut, join
 from cortado.store.keys.types import LogicalKey
-from cortado.store.names import split_table_name
-from cortado.store.packing import LENGTH_BYTES, cut, join
 from cortado.store.transactions.limits import LARGEST, TransactionLimits
 
 FORMAT: Final = 2

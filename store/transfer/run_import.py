@@ -15,7 +15,7 @@ from cortado.errors import InvalidArgument, NotFound
 from cortado.store.client import Client, Index
 from cortado.store.client.put_mode import PutMode, put_mode
 from cortado.store.client.values import Expires
-from cortado.store.names import check_database, check_namespace, split_table_name
+from cortado.store.keys.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity
 from cortado.store.transfer.files import below, is_read_once

@@ -11,7 +11,7 @@ from cortado.schema.compatibility import CompatibilityMode
 from cortado.schema.parse import parse_document_schema, parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client import Client, Index
-from cortado.store.names import split_table_name
+from cortado.store.keys.names import split_table_name
 from cortado.store.transfer.avro_file import Container
 from cortado.store.transfer.files import open_to_read
 from cortado.store.transfer.formats import Format

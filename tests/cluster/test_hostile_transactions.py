@@ -16,7 +16,7 @@ from cortado import errors
 from cortado.proto.internal import footprint_pb2
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, tables_pb2, transactions_pb2
 from cortado.store.keys.keyspace import kv_key, kv_range
-from cortado.store.packing import join
+from cortado.store.keys.packing import join
 from cortado.store.transactions.footprint import FORMAT
 from support.server_process import ServerProcess, running_server, wait_until
 from support.wire import (

@@ -16,7 +16,7 @@ from cortado.store.client import Changed, Client
 from cortado.store.client import Resolved as ClientResolved
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.packing import cut, cut_equal
+from cortado.store.keys.packing import cut, cut_equal
 from support.watch_history import Resolved, Seen
 
 _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]

@@ -17,7 +17,7 @@ from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.names import split_table_name
+from cortado.store.keys.names import split_table_name
 from cortado.store.transfer.byte_text import parse_bytes
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.sizes import bytes_text, rows_text, size_json
 from cortado.store.cli.tree import command
 from cortado.store.keys.keyspace import show_table_id
-from cortado.store.names import split_table_name
+from cortado.store.keys.names import split_table_name
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor

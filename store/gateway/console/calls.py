@@ -27,7 +27,7 @@ from cortado.store.gateway.console.members import NODE_S, members_of
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.samples import OF_TOOLS, Samples, read
 from cortado.store.gateway.console.visitor import Visitor
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 from cortado.store.observe.measures import quantile
 
 if TYPE_CHECKING:

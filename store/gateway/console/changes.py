@@ -15,7 +15,7 @@ from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import first_namespaces, first_tables
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.paths import is_kept
-from cortado.store.names import check_namespace, split_table_name
+from cortado.store.keys.names import check_namespace, split_table_name
 from cortado.store.transfer.byte_text import parse_bytes
 from cortado.store.transfer.key_text import parse_key
 

@@ -37,7 +37,7 @@ from starlette.datastructures import Headers
 
 from cortado.errors import InvalidArgument
 from cortado.store.gateway.problems import Refused
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 if TYPE_CHECKING:
     from cortado.store.gateway.console.acts.act import Done

@@ -22,7 +22,7 @@ from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.elements import next_of, token_of
 from cortado.store.gateway.paths import is_kept, segment_of
-from cortado.store.names import check_namespace, shown
+from cortado.store.keys.names import check_namespace, shown
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 
 if TYPE_CHECKING:

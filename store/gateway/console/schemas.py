@@ -19,7 +19,7 @@ from cortado.store.gateway.console.acts.serving import form_of
 from cortado.store.gateway.console.pages import page, tried
 from cortado.store.gateway.console.parts import part_of
 from cortado.store.gateway.console.visitor import Visitor
-from cortado.store.names import check_subject, shown
+from cortado.store.keys.names import check_subject, shown
 
 FORM: Final = "application/x-www-form-urlencoded"
 _VERSION_MAX: Final = (1 << 32) - 1

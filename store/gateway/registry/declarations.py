@@ -29,7 +29,7 @@ from cortado.store.gateway.registry.reading import (
 )
 from cortado.store.gateway.registry.subjects import PREFIX, prefix_of
 from cortado.store.gateway.registry.versions import bare
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 SCHEMAS_MAX: Final = 1_000
 """That one answer lists."""

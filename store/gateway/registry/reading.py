@@ -27,8 +27,8 @@ from cortado.store.gateway.registry.codes import (
     Coded,
     failed,
 )
-from cortado.store.names import check_subject
-from cortado.store.names import shown as shown_name
+from cortado.store.keys.names import check_subject
+from cortado.store.keys.names import shown as shown_name
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_key, kv_keys, namespace_range
+from cortado.store.keys.names import check_namespace
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import DEFAULT_LIMITS, PIECE_BYTES
 from cortado.store.mvcc.reader import Reader
-from cortado.store.names import check_namespace
 from cortado.store.node.host import Host
 from cortado.store.node.replica import Replica
 from cortado.store.node.run import EvaluateRun, RunEffects

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from cortado.errors import Internal
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.packing import join
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.drafts import DRAFT_FROM, Draft, drafted
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, encode_versions
 from cortado.store.node.batch import Batch
-from cortado.store.packing import join
 
 KEYS = st.lists(st.binary(max_size=40).map(lambda each: each.replace(b"\0", b"\xff") + b"\0"), min_size=1, unique=True)
 PAYLOADS = st.none() | st.just(b"") | st.binary(max_size=40)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import encode_part
+from cortado.store.keys.packing import join
 from cortado.store.keys.types import KeyType, LogicalKey
 from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
 from cortado.store.mvcc.mutations import Changes, Mutations
@@ -25,7 +26,6 @@ from cortado.store.mvcc.packed_rows import PackedRows
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.batch import Batch
-from cortado.store.packing import join
 from support.kernels import row_kernel
 
 HEAD: Final = b"\0\0\0\7"

@@ -23,7 +23,7 @@ from cortado.schema.documents import decode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.client import Client
 from cortado.store.engine.interface import Engine
-from cortado.store.packing import cut
+from cortado.store.keys.packing import cut
 from support.engines import open_lmdb
 from support.examples import examples
 from support.memory_engine import MemoryEngine

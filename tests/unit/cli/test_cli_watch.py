@@ -18,7 +18,7 @@ from cortado.proto.v1 import watch_pb2
 from cortado.store.cli.app import run
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.packing import join
+from cortado.store.keys.packing import join
 from support.fake_server import FakeServer, header, refuse
 
 

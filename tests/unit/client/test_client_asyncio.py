@@ -16,7 +16,7 @@ import pytest
 from cortado.errors import Cancelled, DeadlineExceeded, OutcomeUnknown, Unsupported
 from cortado.proto.v1 import documents_pb2, kv_pb2
 from cortado.store.client import AsyncClient, call_queue
-from cortado.store.packing import join
+from cortado.store.keys.packing import join
 from support.fake_server import FakeServer, break_off, header
 from support.server_process import wait_until
 

@@ -28,7 +28,7 @@ from cortado.store.client.client import Client
 from cortado.store.client.request_ids import RECENT_S
 from cortado.store.client.runtime import Environment
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.packing import join
+from cortado.store.keys.packing import join
 from support.faces import FACES, open_client, run_core
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until

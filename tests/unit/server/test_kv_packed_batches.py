@@ -11,10 +11,10 @@ from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.client.kv import Delete, Operation, Put, _packed
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.packing import join
 from cortado.store.kv.batches import KvBatch
 from cortado.store.kv.operations import KvDelete, KvPut
 from cortado.store.mvcc.evaluation import Absent, EtagIs, Present, ValueIs
-from cortado.store.packing import join
 from cortado.store.server.operation_messages import operation_count, operations_of, packed_pairs
 from cortado.store.transactions.operations import OnPairs
 from support.dict_reader import DictStore

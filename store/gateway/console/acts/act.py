@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from cortado.errors import DeadlineExceeded, InvalidArgument
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 from cortado.store.retentions import FORM, parse_retention
 
 if TYPE_CHECKING:

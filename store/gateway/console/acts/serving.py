@@ -16,7 +16,7 @@ from cortado.store.gateway.console.forms import FORM, check_own, digest, was_sen
 from cortado.store.gateway.console.pages import page
 from cortado.store.gateway.console.visitor import Visitor
 from cortado.store.gateway.problems import Refused, status_of
-from cortado.store.names import shown
+from cortado.store.keys.names import shown
 
 TYPED: Final = "typed"
 """The field for the typed name of the target."""

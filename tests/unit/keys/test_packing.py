@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.store.packing import cut, cut_equal, join
+from cortado.store.keys.packing import cut, cut_equal, join
 
 
 @pytest.mark.parametrize(

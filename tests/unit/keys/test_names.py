@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import InvalidArgument
-from cortado.store import names
+from cortado.store.keys import names
 
 
 @pytest.mark.parametrize("good", ["a", "flights", "Flights_2", "2013", "a-b", "_x", "x" * 64])
