@@ -71,8 +71,8 @@ from cortado.store.client.collection import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_D
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 from cortado.store.client.reach import reached
 from cortado.store.client.values import parse_at
+from cortado.store.clock.retentions import parse_retention
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.retentions import parse_retention
 from pyspark_cortado.credentials import tls_of, token_of
 from pyspark_cortado.selects import options_of
 

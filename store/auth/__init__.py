@@ -8,6 +8,7 @@
     state.py      principals and grants of one state, read key by key
     current.py    the same in memory, at one place of the log: decides calls
     changes.py    changes of principals and grants: pure functions of a state
+    owners.py     owners of names and numbers, and the bounds that principals share
     caller.py     the principal of the call being served, and the check of its writes where they are appended
 
 Pure: nothing here knows a disk, a network or a clock.

@@ -14,11 +14,11 @@ from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, PermissionDenied, Unauthenticated
 from cortado.store.auth.current import Credential, Roles
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.auth.roles import Demand, Permission, Resource, Rights
 from cortado.store.auth.tokens import NO_SCHEME, token_id_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.reader import Reader
-from cortado.store.owners import ANYBODY, Asker
 
 E = TypeVar("E")
 R = TypeVar("R", bound=Reader)

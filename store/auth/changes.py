@@ -13,6 +13,7 @@ from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
 from cortado.store.auth import stored
+from cortado.store.auth.owners import has_share
 from cortado.store.auth.roles import ADMIN, Grant, Rights, check_grant
 from cortado.store.auth.state import AuthState
 from cortado.store.auth.stored import Kind, Principal, StoredToken, Switch
@@ -21,7 +22,6 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.owners import has_share
 
 PRINCIPALS_MAX: Final = 1_000
 GRANTS_MAX: Final = 256

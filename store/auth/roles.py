@@ -18,8 +18,8 @@ from enum import Enum
 from typing import Final, NamedTuple, NewType
 
 from cortado.errors import InvalidArgument
+from cortado.store.auth.owners import keys_namespace
 from cortado.store.keys.names import check_database, check_namespace, shown, split_table_name
-from cortado.store.owners import keys_namespace
 
 Resource = NewType("Resource", str)
 """``cluster``, ``database:shop``, ``table:shop.orders`` or ``namespace:carts``."""

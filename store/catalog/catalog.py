@@ -24,6 +24,7 @@ from cortado.errors import DataLoss, InvalidSchema, NotFound, WriteConflict
 from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.catalog import stored
 from cortado.store.catalog.descriptors import (
     DatabaseDescriptor,
@@ -42,7 +43,6 @@ from cortado.store.keys import names
 from cortado.store.keys.keyspace import meta_range, namespace_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
-from cortado.store.owners import ANYBODY, Asker
 
 T = TypeVar("T")
 CheckName: TypeAlias = Callable[[TableDescriptor, TableDescriptor], None]

@@ -21,11 +21,11 @@ from cortado.schema.field_paths import way_through_recursion
 from cortado.schema.key_types import key_type_of
 from cortado.schema.model import Record, Schema
 from cortado.schema.names import describe_type
-from cortado.store import retentions
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
 from cortado.store.catalog.shares import check_share_of, count_databases_of, count_tables_of
+from cortado.store.clock import retentions
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys import names
 from cortado.store.keys.keyspace import NUMBER_MAX, table_id_of

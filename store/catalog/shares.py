@@ -1,7 +1,7 @@
 """The principal that a thing of the catalogue counts for: with roles on, each has a share of every bound.
 
 A database, a table and a subject count for the principal that made them, a drop for the one that dropped. Below half of
-a bound no principal can have more than a share (:func:`cortado.store.owners.has_share`), so a principal's own are
+a bound no principal can have more than a share (:func:`cortado.store.auth.owners.has_share`), so a principal's own are
 counted above that alone: there may be ten thousand.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from cortado.store.auth.owners import check_share
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.keyspace import meta_range
-from cortado.store.owners import check_share
 
 
 def count_databases_of(catalog: Catalog, principal: str) -> int:
@@ -42,7 +42,7 @@ def check_share_of(
     catalog: Catalog, principal: str, what: str, own: Callable[[], int], total: int, limit: int, more: int = 1
 ) -> None:
     """Whether ``principal`` may have ``more``, beside its ``own``. Raises ResourceExhausted. See
-    :func:`cortado.store.owners.check_share`."""
+    :func:`cortado.store.auth.owners.check_share`."""
     # Below half of the limit it has its share, however many are its own: they need not be counted.
     if 2 * (total + more - 1) >= limit and principal and not catalog.asker.is_open:
         asker = catalog.asker._replace(principal=principal)

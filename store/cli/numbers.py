@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final, Literal
 
 from cortado.errors import InvalidArgument
-from cortado.store import retentions
+from cortado.store.clock import retentions
 from cortado.store.clock.timestamp import TTL_MS_MAX, Timestamp
 from cortado.store.sizes import UNITS
 

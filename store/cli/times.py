@@ -18,9 +18,9 @@ from typing import Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.rfc3339 import WrongForm, parse_date, parse_moment
+from cortado.store.clock.retentions import parse_retention
 from cortado.store.clock.text import parse_time
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.retentions import parse_retention
 
 Moment: TypeAlias = Timestamp | datetime
 

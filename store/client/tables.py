@@ -14,10 +14,10 @@ from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
 from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto, record_number
 from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import TTL_MS_MAX, ZERO, Timestamp
 from cortado.store.keys.names import check_database, check_index, check_table, split_table_name
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.retentions import KEEP_ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ a hundred thousand: with the list no reader passes them.
   is moved by an entry each time, so the log has its last time, and no holder has to keep it alive. If it has an
   *owner*, that owner alone moves it: two owners that moved one place would each let go of versions that the other has
   not read yet.
-- Each principal has ids of its own (:mod:`cortado.store.owners`), and finds no lease of another one. Operators end any
-  lease by the id under which it is stored. Each principal has a share of the leases.
+- Each principal has ids of its own (:mod:`cortado.store.auth.owners`), and finds no lease of another one. Operators end
+  any lease by the id under which it is stored. Each principal has a share of the leases.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
 """
@@ -44,6 +44,7 @@ from cortado.errors import (
     TimestampInFuture,
 )
 from cortado.proto.internal import collection_pb2 as pb
+from cortado.store.auth.owners import ANYBODY, TAG_BYTES, Asker, check_share, own_id, tag_of
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import LogicalKey
@@ -51,7 +52,6 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, read_list
 from cortado.store.mvcc.safepoints import safepoints_of
-from cortado.store.owners import ANYBODY, TAG_BYTES, Asker, check_share, own_id, tag_of
 
 LEASE_ID_BYTES: Final = 16
 TTL_MS_DEFAULT: Final = 60_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.collection.leases import oldest_lease
 from cortado.store.keys.keyspace import meta_range
@@ -19,7 +20,6 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints, safepoints_of
-from cortado.store.retentions import KEEP_ALL
 
 CLUSTERS: Final = 0
 """The retention of tables that have the cluster's."""

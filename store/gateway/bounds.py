@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from cortado.errors import ResourceExhausted
+from cortado.store.auth.owners import has_share
 from cortado.store.gateway.bodies import Bodies
 from cortado.store.gateway.callers import STRANGERS, shown_token
 from cortado.store.gateway.limits import RETRY_MS, GatewayLimits
 from cortado.store.gateway.measures import Cause, Measures
 from cortado.store.gateway.places import Places
 from cortado.store.gateway.problems import Refused
-from cortado.store.owners import has_share
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ to a request id, and a hash of the request: a different request under the same k
 forgotten the id, the outcome is unknown, and nothing is written.
 
 Each principal has a namespace of its own for these pairs, which no other principal may read or write
-(:func:`cortado.store.owners.keys_namespace`). So the keys of two principals never meet. The token alone decides the
-namespace, whether roles are on or off. Gateways learn of a switch at different times: if they looked for one key in two
-namespaces, it would have two effects.
+(:func:`cortado.store.auth.owners.keys_namespace`). So the keys of two principals never meet. The token alone decides
+the namespace, whether roles are on or off. Gateways learn of a switch at different times: if they looked for one key in
+two namespaces, it would have two effects.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from cortado.errors import ConditionFailed, InvalidArgument, WriteConflict
+from cortado.store.auth.owners import keys_namespace
 from cortado.store.keys.names import shown
-from cortado.store.owners import keys_namespace
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient

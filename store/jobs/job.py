@@ -25,13 +25,13 @@ from typing import Final
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.proto.internal import jobs_pb2 as pb
+from cortado.store.auth.owners import ANYBODY, Asker, check_share
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import meta_key, meta_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.owners import ANYBODY, Asker, check_share
 from cortado.store.stored_messages import decode_stored
 
 JOBS_KEY: Final = meta_key("jobs")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import ResourceExhausted
-from cortado.store.owners import has_share
+from cortado.store.auth.owners import has_share
 
 RETRY_DELAY_MS: Final = 50
 

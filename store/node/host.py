@@ -24,6 +24,7 @@ from cortado.errors import NotFound
 from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.slices import SliceReader
@@ -38,7 +39,6 @@ from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Replica
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.storage_thread import Storage
-from cortado.store.retentions import KEEP_ALL
 
 _BAD_CLOCK: Final = "clock"
 

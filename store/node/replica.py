@@ -25,6 +25,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
 from cortado.raft.registry import Member, Roster
 from cortado.store.auth.caller import CALLER, asking, checked
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
@@ -54,7 +55,6 @@ from cortado.store.node.run import RunPlace
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.observe.call import CURRENT
-from cortado.store.owners import ANYBODY, Asker
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from cortado.errors import CortadoError, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.auth.caller import asking
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
@@ -37,7 +38,6 @@ from cortado.store.node.admission import GatePlace
 from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
 from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.request_table.records import HASH_BYTES, owned_hash
-from cortado.store.owners import ANYBODY, Asker
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.staging.stage import attempt_of, open_record, stage

@@ -30,6 +30,7 @@ from typing import Any, Final, TypeAlias
 from cortado.errors import CortadoError, NotFound
 from cortado.proto.internal.jobs_pb2 import StoredIndexBuild
 from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.auth.owners import Asker
 from cortado.store.auth.roles import (
     CLUSTER,
     Demand,
@@ -43,7 +44,6 @@ from cortado.store.auth.roles import (
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.jobs.job import find_job
 from cortado.store.mvcc.reader import Reader
-from cortado.store.owners import Asker
 from cortado.store.staging.records import find_record
 
 Demands: TypeAlias = Sequence[Demand]
@@ -74,7 +74,7 @@ class Rule:
         return self.frees if isinstance(self.frees, bool) else self.frees(request)
 
     owns_names: bool = False
-    """Whether it has a name in a space of its caller's own (:mod:`cortado.store.owners`)."""
+    """Whether it has a name in a space of its caller's own (:mod:`cortado.store.auth.owners`)."""
     hidden: Callable[[Any], CortadoError] | None = None
     """Makes the answer for an unknown subject: also for callers that do not see the subject of ``stored`` demands."""
 

@@ -26,7 +26,7 @@ key, in the space ``m``  value                    holds
 - **L15** An application has one open transaction at a time: the next one aborts it. So the rest of a process that died
   is out of the way once its successor begins.
 - **L16** One principal's transactions are unknown to another, and its applications are its own
-  (:mod:`cortado.store.owners`): under the same names they neither abort nor number each other's.
+  (:mod:`cortado.store.auth.owners`): under the same names they neither abort nor number each other's.
 
 A commit with an application's number has one effect however late it is repeated: the number and its owner are kept for
 ever. Two that number under one name would each take the other's commits for its own. A number that no count reaches
@@ -46,6 +46,7 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.proto.internal import staging_pb2 as pb
+from cortado.store.auth.owners import ANYBODY, Asker, check_share, own_id
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexState
 from cortado.store.clock.timestamp import Timestamp
@@ -58,7 +59,6 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, logical_of, read_list, suffix_from
 from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
 from cortado.store.mvcc.versions import Item, decode_version
-from cortado.store.owners import ANYBODY, Asker, check_share, own_id
 from cortado.store.stored_messages import decode_stored
 
 UNRESOLVED_MAX: Final = 100

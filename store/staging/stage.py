@@ -30,6 +30,7 @@ from operator import itemgetter, not_
 from typing import Final
 
 from cortado.errors import AlreadyExists, InvalidArgument, KeyLocked, TransactionAborted
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.decoded import shown_in_errors
@@ -50,7 +51,6 @@ from cortado.store.mvcc.reader import Reader, Version, get_in_pieces, logical_of
 from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved, encode_firsts
 from cortado.store.mvcc.transacting import conflict_of
 from cortado.store.mvcc.versions import Item, contents_of
-from cortado.store.owners import ANYBODY, Asker
 from cortado.store.staging.records import TASK_MAX, TRY_MAX, LargeState, Record, find_record, record_of
 
 LOCKED_RETRY_MS: Final = 200

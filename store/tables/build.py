@@ -27,6 +27,7 @@ from typing import Final
 
 from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.proto.internal.jobs_pb2 import StoredIndexBuild
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import INDEXES_MAX, IndexDeclaration, resolve_parts
@@ -41,7 +42,6 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
-from cortado.store.owners import ANYBODY, Asker
 from cortado.store.staging.records import find_record
 from cortado.store.staging.stage import check_settled
 from cortado.store.stored_messages import decode_stored

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.retentions import KEEP_ALL
 from cortado.store.transfer.files import read_json, write_json
 from cortado.store.transfer.json_fields import Fields
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.values import Expires
+from cortado.store.clock.retentions import parse_retention
 from cortado.store.clock.timestamp import TTL_MS_MAX
-from cortado.store.retentions import parse_retention
 from cortado.store.transfer.byte_text import parse_bytes
 
 _ROW_CONDITIONS: Final = ("if_absent", "if_present", "if_match")

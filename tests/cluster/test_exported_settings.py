@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client, Index
-from cortado.store.retentions import KEEP_ALL
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.transfer.manifest import KEPT_OF_INDEX, KEPT_OF_TABLE
 from support.command_line import CommandLine
 from support.server_process import ServerProcess

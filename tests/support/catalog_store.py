@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec
 
+from cortado.store.auth.owners import ANYBODY
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.catalog.declare import create_table
 from cortado.store.catalog.registry import SchemaRegistered, register_schema
@@ -12,7 +13,6 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.owners import ANYBODY
 from support.dict_reader import DictStore
 
 P = ParamSpec("P")

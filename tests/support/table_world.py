@@ -12,6 +12,7 @@ from typing import Any
 
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.fields import select_fields
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
 from cortado.store.catalog.descriptors import TableDescriptor
@@ -23,7 +24,6 @@ from cortado.store.mvcc.evaluation import Condition, Evaluation
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.owners import ANYBODY, Asker
 from cortado.store.tables import read
 from cortado.store.tables.build import IndexBegun, Pace, begin_build, build_step, drop_index
 from cortado.store.tables.bulk import evaluate_bulk

@@ -42,19 +42,17 @@ BELOW_TABLES = SHARED | {
     "cortado.store.clock",
     "cortado.store.keys",
     "cortado.store.mvcc",
-    "cortado.store.owners",
+    "cortado.store.auth.owners",
     "cortado.store.paging",
-    "cortado.store.retentions",
     "cortado.store.stored_messages",
 }
 ALLOWED |= {
     "cortado.store.api_level": SHARED,
     "cortado.store.named_files": set(),
     "cortado.store.h2": SHARED,
-    "cortado.store.owners": SHARED,
+    "cortado.store.auth.owners": SHARED,
     "cortado.store.ports": SHARED | {"cortado.store.regular_files"},
     "cortado.store.regular_files": set(),
-    "cortado.store.retentions": SHARED,
     "cortado.store.stored_messages": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
@@ -109,7 +107,6 @@ CLIENT = SHARED | {
     "cortado.store.named_files",
     "cortado.store.quotas.limits",
     "cortado.store.regular_files",
-    "cortado.store.retentions",
     "cortado.store.rpc_errors",
     "cortado.store.catalog.descriptors",
 }
@@ -133,7 +130,7 @@ ALLOWED |= {
         "cortado.store.node.limits",
         "cortado.store.gateway.limits",
         "cortado.store.named_files",
-        "cortado.store.retentions",
+        "cortado.store.clock.retentions",
     },
     "cortado.store.server": NODE
     | {"cortado.store.ports", "cortado.store.h2", "cortado.store.quotas"}
@@ -150,7 +147,7 @@ ALLOWED |= {
     | {
         "cortado.store.ports",
         "cortado.store.auth.roles",
-        "cortado.store.owners",
+        "cortado.store.auth.owners",
         "cortado.store.client",
         "cortado.store.doctor.cluster_checks",
         "cortado.store.doctor.node_facts",

@@ -24,6 +24,7 @@ from cortado.errors import Unavailable
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Dropped
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.collection.leases import Lease, oldest_lease
 from cortado.store.collection.safepoints import (
@@ -50,7 +51,6 @@ from cortado.store.node.collection.slices import Place, Slice, look
 from cortado.store.node.collection.under_way import UnderWay
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
-from cortado.store.retentions import KEEP_ALL
 
 STEP_MS_MIN: Final = 250.0
 STEP_MS_MAX: Final = 60_000.0

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import LeaseExpired
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end_as_seen, lease_of, leases_of
 from cortado.store.mvcc.evaluation import Evaluate
@@ -39,7 +40,6 @@ from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.proposals import WriteResult
 from cortado.store.node.read_timestamps import ReadPoints
-from cortado.store.owners import ANYBODY, Asker
 
 _LOG: Final = logging.getLogger(__name__)
 

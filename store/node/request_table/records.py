@@ -20,9 +20,9 @@ from typing import Final
 import google_crc32c
 
 from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeUnknown, TransactionAborted
+from cortado.store.auth.owners import tag_of
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp, pack_timestamp
-from cortado.store.owners import tag_of
 
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16

@@ -19,10 +19,10 @@ from cortado.store.catalog.descriptors import (
     TableDescriptor,
 )
 from cortado.store.catalog.stored import Counters
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
-from cortado.store.retentions import KEEP_ALL
 
 TABLE = TableDescriptor(
     table_id=0x10007,

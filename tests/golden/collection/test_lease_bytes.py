@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cortado.store.auth.owners import own_id, tag_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import LEASES_KEY, Lease, acquire, encode_lease, lease_key
-from cortado.store.owners import own_id, tag_of
 from support.dict_reader import DictStore
 
 

@@ -14,13 +14,13 @@ from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.host import Host as NodeHost
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.retentions import KEEP_ALL
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedThread

@@ -32,8 +32,8 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.retentions import KEEP_ALL
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import InvalidArgument, NotFound, TooLarge
-from cortado.store import retentions
 from cortado.store.catalog import declare
 from cortado.store.catalog.declare import PartDeclaration, TableTimes, alter_table, create_database
 from cortado.store.catalog.descriptors import DropKind
 from cortado.store.catalog.dropped import drop_of_table, drop_ranges
+from cortado.store.clock import retentions
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.retentions import KEEP_ALL
 from support.catalog_store import FLIGHT, CatalogStore
 
 KEY = [PartDeclaration("carrier")]

@@ -10,6 +10,7 @@ import pytest
 
 from cortado.errors import ResourceExhausted, TooLarge
 from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.catalog import declare, dropped, registry
 from cortado.store.catalog.declare import PartDeclaration, TableTimes, alter_table, create_database
 from cortado.store.catalog.drop import drop_table, truncate_table, undrop_table
@@ -17,7 +18,6 @@ from cortado.store.catalog.drop_database import drop_database, undrop_database
 from cortado.store.catalog.dropped import forget
 from cortado.store.catalog.registry import register_schema, set_compatibility
 from cortado.store.catalog.shares import count_dropped_by, count_tables_of
-from cortado.store.owners import ANYBODY, Asker
 from support.catalog_store import FLIGHT, CatalogStore
 
 LIMIT = 16

@@ -13,6 +13,7 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Drop, DropKind
 from cortado.store.catalog.dropped import drop_ranges
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import acquire, end
 from cortado.store.engine.interface import ABOVE_KEYS, Space
@@ -21,7 +22,6 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.host import Host
-from cortado.store.retentions import KEEP_ALL
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 from support.node_world import World

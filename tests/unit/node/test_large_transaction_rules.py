@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from cortado.errors import CortadoError
+from cortado.store.auth.owners import Asker
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, key_of_staged, prefix_range
@@ -32,7 +33,6 @@ from cortado.store.node.collection.slices import Place, Slice
 from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.owners import Asker
 from cortado.store.server import large_transactions_service
 from cortado.store.staging import records, stage
 from cortado.store.staging.records import Record, applied_records, record_of, resolve

@@ -9,9 +9,9 @@ import pytest
 
 from cortado.errors import InvalidArgument, PermissionDenied
 from cortado.proto.v1 import transactions_pb2
+from cortado.store.auth.owners import keys_namespace
 from cortado.store.client import Client
 from cortado.store.client.blocking.drive import run
-from cortado.store.owners import keys_namespace
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node
 

@@ -16,13 +16,13 @@ from cortado.errors import (
     UniqueViolation,
 )
 from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.auth.owners import Asker
 from cortado.store.catalog import drop
 from cortado.store.catalog.declare import INDEXES_MAX
 from cortado.store.catalog.descriptors import IndexDescriptor, IndexState
 from cortado.store.catalog.registry import set_compatibility
 from cortado.store.jobs import job as jobs
 from cortado.store.jobs.job import JobState, job_of, jobs_of, next_job_id, pause, resume
-from cortado.store.owners import Asker
 from cortado.store.tables.build import Pace, build_step, cancel_build
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check

@@ -13,7 +13,7 @@ import pytest
 
 from cortado.errors import InvalidArgument, InvalidDocument, Unsupported
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.retentions import KEEP_ALL
+from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.transfer import formats
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import Checkpoint, Position, files_identity

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from cortado.errors import DeadlineExceeded, InvalidArgument
+from cortado.store.clock.retentions import FORM, parse_retention
 from cortado.store.keys.names import shown
-from cortado.store.retentions import FORM, parse_retention
 
 if TYPE_CHECKING:
     from cortado.store.client import AsyncClient

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cortado.errors import NotFound
 from cortado.store.client.kv import range_of
 from cortado.store.client.tables import Index
+from cortado.store.clock.retentions import show_retention
 from cortado.store.gateway.console.acts.act import (
     Act,
     Done,
@@ -22,7 +23,6 @@ from cortado.store.gateway.console.acts.act import (
     span_ms,
     table_path,
 )
-from cortado.store.retentions import show_retention
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
