@@ -24,7 +24,7 @@ from cortado.store.auth.roles import Grant, Resource, Role
 from cortado.store.keys.keyspace import KeyRange, meta_key, meta_range
 from cortado.store.keys.names import shown
 from cortado.store.keys.types import LogicalKey
-from cortado.store.stored_messages import decode_stored, encode_stored
+from cortado.store.mvcc.stored_messages import decode_stored, encode_stored
 
 AUTH_KEY: Final = meta_key("auth")
 PRINCIPAL_CHARS_MAX: Final = 64

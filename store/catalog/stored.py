@@ -45,7 +45,7 @@ from cortado.store.catalog.descriptors import (
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
-from cortado.store.stored_messages import decode_stored, encode_stored
+from cortado.store.mvcc.stored_messages import decode_stored, encode_stored
 
 COUNTERS_KEY: Final = meta_key("catalog")
 COMPATIBILITY_KEY: Final = meta_key("compatibility")

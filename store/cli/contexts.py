@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.directories import user_directory
-from cortado.store.regular_files import is_of_another_user, others_may_write
+from cortado.store.files.regular_files import is_of_another_user, others_may_write
 from cortado.store.settings.client import CLIENT_SETTINGS, CONFIG_VARIABLE, CONTEXT_VARIABLE
 from cortado.store.settings.gather import Found, gather, nearest
 from cortado.store.settings.kinds import shown

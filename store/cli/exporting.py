@@ -15,7 +15,7 @@ from cortado.store.cli.input import STDIN
 from cortado.store.cli.render import Renderer, count
 from cortado.store.client import Client
 from cortado.store.keys.names import check_database, check_namespace, split_table_name
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 from cortado.store.transfer.export import (
     PART_ROWS,
     Exported,

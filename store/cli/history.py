@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.regular_files import open_regular
+from cortado.store.files.regular_files import open_regular
 
 LINES_MAX: Final = 1_000
 """How many lines a shell begins with."""

@@ -12,10 +12,10 @@ from typing import Final
 
 from cortado.errors import Unavailable
 from cortado.store.cli.terminal import harmless
+from cortado.store.files.regular_files import create_anew
 from cortado.store.local_cluster.files import ClusterFiles, Run
 from cortado.store.local_cluster.prepare import check_count, connect, prepare
 from cortado.store.local_cluster.supervisor import Supervisor, say_on_stdout
-from cortado.store.regular_files import create_anew
 
 _POLL_S: Final = 0.05
 _STOPPED_S: Final = 30.0

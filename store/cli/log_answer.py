@@ -13,7 +13,7 @@ from cortado.store.cli.render import Renderer, count, moment
 from cortado.store.client.inspect import Inspected
 from cortado.store.client.values import timestamp_of
 from cortado.store.keys.decoded import NO_NAMES, decode_key
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 
 def entries_of(node: Inspected, request: pb.ReadLogRequest, limit: int | None) -> Iterator[pb.LogEntry]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cortado.store.cli.samples import NodeSample
 from cortado.store.cli.terminal import one_line
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 _GAP: Final = 2
 _BAD: Final = "bold red"

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from cortado.errors import InvalidArgument
 from cortado.store.clock import retentions
 from cortado.store.clock.timestamp import TTL_MS_MAX, Timestamp
-from cortado.store.sizes import UNITS
+from cortado.store.settings.sizes import UNITS
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _SIZE: Final = re.compile(r"([0-9]{1,19})(KiB|MiB|GiB|TiB|)")

@@ -21,7 +21,7 @@ from cortado.store.client.scrub import Progress, Report, Scrub
 from cortado.store.client.scrub_findings import Finding
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.decoded import KeyNames
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 _SHOWN_EVERY_S: Final = 0.2
 _LABEL: Final = "cortado scrub"

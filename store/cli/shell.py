@@ -29,7 +29,7 @@ from cortado.store.cli import failures
 from cortado.store.cli.render import Renderer
 from cortado.store.cli.session import Outer, Session
 from cortado.store.cli.terminal import harmless
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 Run: TypeAlias = Callable[[Sequence[str], Outer], int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cortado.store.sizes import count_text, size_text
+from cortado.store.settings.sizes import count_text, size_text
 
 if TYPE_CHECKING:
     from cortado.store.client import DatabaseSize, Size, TableSize

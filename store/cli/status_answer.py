@@ -15,7 +15,7 @@ from cortado.store.cli.render import Renderer, count, moment
 from cortado.store.client import Client, DamagedItem, Members, MemberStatus, Status
 from cortado.store.client.cluster import PatrolStatus
 from cortado.store.clock.spans import between_text
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 # A node that does not answer is not waited for as long as one that was asked for alone.
 _MEMBER_TIMEOUT_S: Final = 2.0

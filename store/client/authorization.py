@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 from cortado.errors import InvalidArgument
 from cortado.store.auth.tokens import BEARER, ONLY_WITH_ROLES, check_token, header_of, holds_token, token_of
 from cortado.store.client.traces import trace_metadata
-from cortado.store.named_files import read_named
+from cortado.store.files.named_files import read_named
 
 TokenSource: TypeAlias = str | Path
 Metadata: TypeAlias = tuple[tuple[str, str], ...]

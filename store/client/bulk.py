@@ -40,7 +40,7 @@ from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.runtime import Stream
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.rpc_errors import from_row_error
+from cortado.store.wire.rpc_errors import from_row_error
 
 CHUNKS_IN_FLIGHT_MAX: Final = 16
 ERRORS_KEPT_MAX: Final = 1_000

@@ -34,8 +34,8 @@ from cortado.proto.v1 import calls_pb2
 from cortado.store.client.authorization import NOBODYS, Authorization
 from cortado.store.client.retry import Failed, Failure
 from cortado.store.client.traces import traceparent
-from cortado.store.rpc_errors import from_status
-from cortado.store.varint import varint
+from cortado.store.wire.rpc_errors import from_status
+from cortado.store.wire.varint import varint
 
 CALLS_MAX: Final = 1_536
 """Calls in flight on one stream: below the server's bound."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import shown, text, texts
-from cortado.store.named_files import read_named
+from cortado.store.files.named_files import read_named
 
 if TYPE_CHECKING:
     import grpc

@@ -50,7 +50,7 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.store.client import grpc_words
-from cortado.store.rpc_errors import from_rpc_error, was_answered
+from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
 
 BACKOFF_FIRST_S: Final = 0.02
 BACKOFF_MAX_S: Final = 1.0

@@ -25,11 +25,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from cortado.store.api_level import user_agent
 from cortado.store.client.authorization import Authorization
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
+from cortado.store.wire.api_level import user_agent
 from cortado.version import __version__
 
 SILENCE_S: Final = 0.8

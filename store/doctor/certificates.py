@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cortado.extras import needing
 from cortado.store.client.endpoints import check_endpoint
-from cortado.store.regular_files import read_regular
+from cortado.store.files.regular_files import read_regular
 
 _FILE_BYTES_MAX: Final = 1 << 20
 

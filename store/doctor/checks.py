@@ -8,7 +8,7 @@ from typing import Final
 from cortado.store.doctor.cluster_checks import DISK_FREE_BYTES_FAIL, DISK_FREE_BYTES_WARN, cluster_checks
 from cortado.store.doctor.probes import Facts, problem_of
 from cortado.store.doctor.verdicts import Check, check, worst_first
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 DISK_FREE_SHARE_WARN: Final = 0.05
 CERTIFICATE_DAYS_WARN: Final = 30

@@ -9,7 +9,7 @@ from cortado.store.clock.spans import between_text, exact_span_text, span_text
 from cortado.store.doctor.node_facts import answering, setting_of
 from cortado.store.doctor.probes import Facts, problem_of
 from cortado.store.doctor.verdicts import Check, check
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 DISK_FREE_BYTES_FAIL: Final = 64 << 20
 DISK_FREE_BYTES_WARN: Final = 1 << 30

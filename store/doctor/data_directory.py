@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.store.doctor.probes import Facts, describe
-from cortado.store.regular_files import read_regular
+from cortado.store.files.regular_files import read_regular
 
 SYNCS: Final = 20
 FILES_MAX: Final = 200

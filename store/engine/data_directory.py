@@ -36,7 +36,7 @@ import google_crc32c
 
 from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_private
-from cortado.store.regular_files import open_regular, read_regular
+from cortado.store.files.regular_files import open_regular, read_regular
 
 FORMAT_VERSION: Final = 11
 ENGINE_DIRECTORY: Final = "engine"

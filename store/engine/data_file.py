@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from cortado.store.regular_files import open_regular
+from cortado.store.files.regular_files import open_regular
 
 MAGIC: Final = 0xBEEFC0DE
 DATA_VERSION: Final = 1

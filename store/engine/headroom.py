@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from cortado.store.regular_files import open_regular
+from cortado.store.files.regular_files import open_regular
 
 _BYTES_MIN: Final = 1 << 20
 _BYTES_MAX: Final = 8 << 20

@@ -47,8 +47,8 @@ from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWrit
 from cortado.store.engine.mapped import MappedFile
 from cortado.store.engine.page_check import check_pages
 from cortado.store.engine.private_files import FILE_MODE
+from cortado.store.files.regular_files import open_regular
 from cortado.store.observe.measures import CommitMeasures
-from cortado.store.regular_files import open_regular
 
 MAP_BYTES_DEFAULT: Final = 256 << 30
 MAP_BYTES_MIN: Final = 1 << 20

@@ -32,7 +32,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.stored_messages import decode_stored
+from cortado.store.mvcc.stored_messages import decode_stored
 
 JOBS_KEY: Final = meta_key("jobs")
 UNFINISHED_MAX: Final = 100

@@ -22,8 +22,8 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvPair
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.packed import PackedPayloads
+from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.mvcc.reader import ScanChunk, ScanSource
-from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
-from cortado.store.local_cluster.processes import ProcessId
-from cortado.store.ports.addresses import is_loopback, split_address
-from cortado.store.regular_files import (
+from cortado.store.files.regular_files import (
     is_of_another_user,
     open_regular,
     others_may_write,
     read_regular,
     replace_small,
 )
+from cortado.store.local_cluster.processes import ProcessId
+from cortado.store.ports.addresses import is_loopback, split_address
 
 FORMAT: Final = 2
 NODES_MAX: Final = 9

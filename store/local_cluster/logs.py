@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cortado.store.regular_files import create_anew, open_regular
+from cortado.store.files.regular_files import create_anew, open_regular
 
 LOG_BYTES_MAX: Final = 10 << 20
 _CHUNK_BYTES: Final = 1 << 20

@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cortado.store.files.regular_files import open_regular
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan
 from cortado.store.local_cluster.processes import ProcessId
-from cortado.store.regular_files import open_regular
 
 BACKOFF_FIRST_S: Final = 0.5
 BACKOFF_MAX_S: Final = 10.0

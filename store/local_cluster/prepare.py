@@ -14,10 +14,10 @@ from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.extras import needing
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
+from cortado.store.files.named_files import read_named
+from cortado.store.files.regular_files import open_regular, read_regular, replace_small
 from cortado.store.local_cluster.files import NODES_MAX, ClusterFiles, NodePlan, Plan
 from cortado.store.local_cluster.ports import HOST, PORT_DEFAULT, free_ports
-from cortado.store.named_files import read_named
-from cortado.store.regular_files import open_regular, read_regular, replace_small
 
 NODES_DEFAULT: Final = 3
 # Ports in a row stay free for the clients of more nodes.

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from cortado.errors import DataLoss
 from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
-from cortado.store.regular_files import open_regular
+from cortado.store.files.regular_files import open_regular
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CANNOT_PROMISE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})

@@ -24,7 +24,7 @@ from typing import Any, Final, cast
 from cortado.errors import CortadoError, PeerRefused, Unavailable
 from cortado.store.peers.frames import ERROR_BYTES_MAX, PREAMBLE, BadFrame, Frame, FrameBuffer, Kind, encode_frame
 from cortado.store.peers.interface import Receiver
-from cortado.store.rpc_errors import from_status, rpc_status
+from cortado.store.wire.rpc_errors import from_status, rpc_status
 
 READ_AHEAD_BYTES: Final = 256 << 10
 # One read may bring 28,000 frames without content, and libuv reads up to 32 times before it looks at another socket:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cortado.errors import InvalidArgument
-from cortado.store.regular_files import read_regular
+from cortado.store.files.regular_files import read_regular
 
 _LOG: Final = logging.getLogger(__name__)
 

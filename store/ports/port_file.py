@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cortado.errors import InvalidArgument
-from cortado.store.regular_files import create_anew
+from cortado.store.files.regular_files import create_anew
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from typing import Final
 from cortado.proto.internal import quotas_pb2 as pb
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.stored_messages import decode_stored, encode_stored
 from cortado.store.quotas.quota import Quota, Target
-from cortado.store.stored_messages import decode_stored, encode_stored
 
 QUOTAS_KEY: Final = meta_key("quotas")
 

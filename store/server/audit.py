@@ -36,7 +36,7 @@ from google.protobuf.message import Message
 from cortado.errors import CortadoError, DataDirectoryError, PermissionDenied, Unauthenticated
 from cortado.invariants import invariant
 from cortado.store.auth.caller import Caller
-from cortado.store.regular_files import open_regular
+from cortado.store.files.regular_files import open_regular
 from cortado.store.server.allowances import Allowances
 from cortado.store.server.permissions import PACKAGE
 

@@ -38,7 +38,6 @@ from cortado.store.node.admission import GatePlace
 from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
 from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.request_table.records import HASH_BYTES, owned_hash
-from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.staging.stage import attempt_of, open_record, stage
 from cortado.store.tables.bulk import check_named, evaluate_bulk
@@ -46,6 +45,7 @@ from cortado.store.tables.chunk import Prepared, prepare_chunk
 from cortado.store.tables.operations import BulkChunk, BulkMode, BulkWritten, JsonRows
 from cortado.store.tables.packed_chunk import PackedChunk, pack_chunk
 from cortado.store.tables.rows import BATCH_ROWS_MAX
+from cortado.store.wire.rpc_errors import to_row_error
 
 if TYPE_CHECKING:
     from cortado.store.catalog.catalog import Catalog

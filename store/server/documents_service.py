@@ -12,8 +12,8 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.paging import decode_token, read_ts_of, request_shape
 from cortado.store.mvcc.reader import Reader
-from cortado.store.paging import decode_token, read_ts_of, request_shape
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import condition_value, expiry_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (

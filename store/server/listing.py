@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 from cortado.errors import InvalidPageToken
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, request_shape
 
 T = TypeVar("T")
 

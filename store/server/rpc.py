@@ -36,12 +36,10 @@ from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.proto import message_class, streams_of
-from cortado.store.api_level import check_api_level
 from cortado.store.auth.caller import CONNECTION
 from cortado.store.node.budget import Budget
 from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
-from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
 from cortado.store.server.call_context import Context, Here
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
@@ -51,6 +49,8 @@ from cortado.store.server.receiving import Receiving
 from cortado.store.server.replying import PARTS, RESOURCE, Replying
 from cortado.store.server.request_limits import bounds_of
 from cortado.store.server.sending import Sending
+from cortado.store.wire.api_level import check_api_level
+from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cortado.proto.v1 import documents_pb2
+from cortado.store.mvcc.paging import PageToken, encode_token
 from cortado.store.mvcc.reader import ScanSource
-from cortado.store.paging import PageToken, encode_token
 from cortado.store.server.document_messages import is_json, row_batch
 from cortado.store.server.service import (
     SLICE_BYTES_MAX,

@@ -12,10 +12,10 @@ from typing import Final
 from cortado.errors import CortadoError, ResourceExhausted, TooLarge
 from cortado.proto.v1 import calls_pb2
 from cortado.store.observe.requests import Requests
-from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.replying import RESOURCE, SMALL_BYTES
 from cortado.store.server.runs.wire import reply_of
+from cortado.store.wire.rpc_errors import rpc_status
 
 # A reply travels in an envelope (its id, and lengths), and the message as a whole has the bound of any message.
 ENVELOPE_BYTES_MAX: Final = 64

@@ -23,10 +23,10 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
+from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.watch import Batch, Watch
 from cortado.store.node.read_timestamps import Stale
-from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.server.convert import read_at, read_at_text, timestamp_message
 from cortado.store.server.document_messages import check_form, range_bounds
 from cortado.store.server.service import Service, resolved_interval_ms

@@ -17,7 +17,7 @@ from typing import Final
 from grpc_health.v1 import health, health_pb2
 
 from cortado.errors import InvalidArgument
-from cortado.store.regular_files import read_regular
+from cortado.store.files.regular_files import read_regular
 
 _LOG: Final = logging.getLogger(__name__)
 

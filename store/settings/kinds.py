@@ -16,7 +16,7 @@ from typing import Any, Final
 from cortado.errors import InvalidArgument
 from cortado.store.auth.tokens import holds_token
 from cortado.store.clock import retentions
-from cortado.store.sizes import UNITS
+from cortado.store.settings.sizes import UNITS
 
 _SIZE = re.compile(r"([0-9]{1,15})(KiB|MiB|GiB|TiB|)")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
-from cortado.store.named_files import read_named
+from cortado.store.files.named_files import read_named
 
 BYTES_MAX: Final = 1 << 20
 

@@ -58,8 +58,8 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version, logical_of, read_list, suffix_from
 from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Unresolved
+from cortado.store.mvcc.stored_messages import decode_stored
 from cortado.store.mvcc.versions import Item, decode_version
-from cortado.store.stored_messages import decode_stored
 
 UNRESOLVED_MAX: Final = 100
 TABLES_MAX: Final = 100

@@ -27,8 +27,8 @@ from cortado.store.aggregate.partial import PartialGroups, Piece, piece_of
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.paging import PageToken, request_shape
 from cortado.store.mvcc.reader import ScanSource
-from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.runs import Lengths, kernel_of
 from cortado.store.tables.scan import (

@@ -42,9 +42,9 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.stored_messages import decode_stored
 from cortado.store.staging.records import find_record
 from cortado.store.staging.stage import check_settled
-from cortado.store.stored_messages import decode_stored
 from cortado.store.tables.building import FAILED_KEYS_MAX, CannotBuild, failed
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths

@@ -41,8 +41,8 @@ from cortado.store.keys.keyspace import (
     row_range,
 )
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
+from cortado.store.mvcc.paging import PageToken, request_shape
 from cortado.store.mvcc.reader import ScanChunk, ScanSource, Version
-from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.convert import Conversion, plan_conversion
 from cortado.store.tables.indexes import index_label

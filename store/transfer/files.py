@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final, Protocol, Self
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.schema.json_bounds import check_json_bounds
 from cortado.schema.json_text import parse_json
-from cortado.store.regular_files import read_regular
+from cortado.store.files.regular_files import read_regular
 
 PARTIAL: Final = ".partial"
 JSON_BYTES_MAX: Final = 64 << 20

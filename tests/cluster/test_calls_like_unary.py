@@ -33,7 +33,7 @@ from cortado.store.client import Client
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.request_ids import RANDOM_BYTES
 from cortado.store.client.values import timestamp_of
-from cortado.store.rpc_errors import DETAILS_KEY
+from cortado.store.wire.rpc_errors import DETAILS_KEY
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process

@@ -14,7 +14,7 @@ from cortado.errors import CortadoError, TryAgain
 from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
-from cortado.store.rpc_errors import from_rpc_error
+from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster
 
 pytestmark = pytest.mark.process

@@ -13,7 +13,7 @@ from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.client import Client
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.keys.keyspace import namespaces_range
-from cortado.store.paging import PageToken, encode_token, request_shape
+from cortado.store.mvcc.paging import PageToken, encode_token, request_shape
 from cortado.store.server.convert import read_at_text
 from support.server_process import ServerProcess
 from support.wire import Wire, refused

@@ -13,7 +13,7 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from cortado.proto.v1.calls_pb2_grpc import CallsStub
 from cortado.proto.v1.kv_pb2_grpc import KeyValueStub
-from cortado.store.api_level import API_LEVEL
+from cortado.store.wire.api_level import API_LEVEL
 from support.server_process import running_server, wait_until
 from support.wire import (
     Wire,

@@ -17,7 +17,7 @@ from cortado.errors import DataLoss
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.keys.keyspace import kv_key
-from cortado.store.rpc_errors import from_rpc_error
+from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster, cortado, running_cluster
 from support.damage import flip
 from support.flips import flip_bit, leaf_places_of

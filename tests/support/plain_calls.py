@@ -7,7 +7,7 @@ from typing import Any
 from cortado.errors import CortadoError
 from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.rpc_errors import from_status
+from cortado.store.wire.rpc_errors import from_status
 from support.nodes import NOW_MS
 from support.run_twins import METHOD
 

@@ -29,11 +29,11 @@ ALLOWED = {
     "cortado.store.clock": SHARED,
     "cortado.store.keys": SHARED | {"cortado.store.clock"},
     "cortado.store.engine": SHARED
-    | {"cortado.store.regular_files"}
+    | {"cortado.store.files"}
     | {"cortado.store.clock", "cortado.store.keys", "cortado.store.observe.measures"},
     "cortado.store.log_files": SHARED
     | {"cortado.raft.log", "cortado.store.engine.failures", "cortado.store.engine.private_files"}
-    | {"cortado.store.regular_files"},
+    | {"cortado.store.files"},
     "cortado.store.mvcc": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.engine"},
 }
 BELOW_TABLES = SHARED | {
@@ -43,19 +43,14 @@ BELOW_TABLES = SHARED | {
     "cortado.store.keys",
     "cortado.store.mvcc",
     "cortado.store.auth.owners",
-    "cortado.store.paging",
-    "cortado.store.stored_messages",
 }
 ALLOWED |= {
-    "cortado.store.api_level": SHARED,
-    "cortado.store.named_files": set(),
     "cortado.store.h2": SHARED,
     "cortado.store.auth.owners": SHARED,
-    "cortado.store.ports": SHARED | {"cortado.store.regular_files"},
-    "cortado.store.regular_files": set(),
-    "cortado.store.stored_messages": SHARED,
-    "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
-    "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
+    "cortado.store.ports": SHARED | {"cortado.store.files"},
+    "cortado.store.files": set(),
+    "cortado.store.settings.sizes": SHARED,
+    "cortado.store.wire": SHARED | {"cortado.proto"},
     "cortado.store.backup.runs": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.filter": BELOW_TABLES,
     "cortado.store.aggregate": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
@@ -83,7 +78,8 @@ NODE = (
         "cortado.raft",
         "cortado.store.engine",
         "cortado.store.log_files",
-        "cortado.store.regular_files",
+        "cortado.store.files",
+        "cortado.store.settings.sizes",
         "cortado.store.aggregate",
         "cortado.store.auth",
         "cortado.store.filter",
@@ -97,17 +93,15 @@ NODE = (
 )
 CLIENT = SHARED | {
     "cortado.store.ports.addresses",
-    "cortado.store.api_level",
     "cortado.store.auth.tokens",
     "cortado.store.observe.measures",
     "cortado.schema",
     "cortado.proto",
     "cortado.store.clock",
     "cortado.store.keys",
-    "cortado.store.named_files",
+    "cortado.store.files",
     "cortado.store.quotas.limits",
-    "cortado.store.regular_files",
-    "cortado.store.rpc_errors",
+    "cortado.store.wire",
     "cortado.store.catalog.descriptors",
 }
 ALLOWED |= {
@@ -119,9 +113,10 @@ ALLOWED |= {
         "cortado.raft",
         "cortado.store.node",
         "cortado.store.clock",
+        "cortado.store.keys.packing",
         "cortado.store.engine",
         "cortado.store.ports",
-        "cortado.store.rpc_errors",
+        "cortado.store.wire",
     },
     "cortado.store.settings": SHARED
     | {
@@ -129,16 +124,17 @@ ALLOWED |= {
         "cortado.store.auth.tokens",
         "cortado.store.node.limits",
         "cortado.store.gateway.limits",
-        "cortado.store.named_files",
-        "cortado.store.clock.retentions",
+        "cortado.store.files",
+        "cortado.store.clock",
+        "cortado.store.settings.sizes",
     },
     "cortado.store.server": NODE
     | {"cortado.store.ports", "cortado.store.h2", "cortado.store.quotas"}
-    | {"cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
-    | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
+    | {"cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
+    | {"cortado.store.node", "cortado.store.peers", "cortado.store.wire", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.quotas"}
-    | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
+    | {"cortado.store.node", "cortado.store.peers", "cortado.store.wire", "cortado.store.settings"},
     "cortado.store.client": CLIENT
     | {"cortado.store.backup.runs", "cortado.store.settings.client", "cortado.store.settings.reach"},
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},

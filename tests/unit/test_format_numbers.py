@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cortado.raft import records
-from cortado.store import api_level
 from cortado.store.backup import part_file
 from cortado.store.engine import data_directory
 from cortado.store.log_files import segments
@@ -16,6 +15,7 @@ from cortado.store.node import applied_state, log_entry
 from cortado.store.node.snapshots import file_format, marker
 from cortado.store.peers import frames, versions
 from cortado.store.transfer import manifest
+from cortado.store.wire import api_level
 
 FORMATS = Path(__file__).parents[2] / "docs" / "formats"
 NUMBERS = {

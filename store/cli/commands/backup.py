@@ -133,7 +133,7 @@ def show(
 ) -> Answer:
     """Show the contents of a backup, the backup that it is based on, and the time that its segments reach."""
     from cortado.store.backup.chain import Backup, behind, last_segment, readable_from, whole_backup
-    from cortado.store.sizes import size_text
+    from cortado.store.settings.sizes import size_text
     from cortado.store.transfer.directory import directory_at
 
     place = directory_at(directory)

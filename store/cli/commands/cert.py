@@ -14,7 +14,7 @@ from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.named_files import read_named
+from cortado.store.files.named_files import read_named
 
 if TYPE_CHECKING:
     from cortado.store.peers import certificates as certificates_module

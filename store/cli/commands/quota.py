@@ -11,7 +11,7 @@ from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 from cortado.store.quotas.limits import BYTES_PER_SECOND_MAX, CALLS_PER_SECOND_MAX, STORED_BYTES_MAX
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 if TYPE_CHECKING:
     from cortado.store.client import QuotaInfo

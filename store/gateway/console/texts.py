@@ -14,7 +14,7 @@ from cortado.schema.json_text import json_text
 from cortado.store.client.sizes import Size
 from cortado.store.clock.spans import span_text
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.sizes import count_text, size_text
+from cortado.store.settings.sizes import count_text, size_text
 
 CELL_CHARS_MAX: Final = 160
 TEXT_CHARS_MAX: Final = 20_000

@@ -43,7 +43,7 @@ from cortado.store.node.repair.ranges import (
 )
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.node.storage_thread import run_job
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 _Key: TypeAlias = tuple[Space, bytes, bytes]
 

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from cortado.errors import NotFound, ResourceExhausted, Unavailable
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
-from cortado.store.regular_files import open_regular
+from cortado.store.files.regular_files import open_regular
 
 RETRY_DELAY_MS: Final = 1_000
 

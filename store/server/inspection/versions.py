@@ -23,11 +23,11 @@ from cortado.store.keys.decoded import DecodedKey, KeyKind, KeyNames, decode_key
 from cortado.store.keys.dump import dump_parts
 from cortado.store.keys.keyspace import index_prefix, kv_key, row_prefix
 from cortado.store.keys.types import KeyPart
+from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.mvcc.stored_messages import decode_stored
 from cortado.store.mvcc.versions import DELETE, EXPIRING, PAYLOAD, PUT, RESIDUE, checksum, expiry_of, payload_of
-from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import key_values, timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded
-from cortado.store.stored_messages import decode_stored
 from cortado.store.tables.rows import decode_payload
 
 VERSIONS_MAX: Final = 1_000

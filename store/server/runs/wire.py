@@ -24,7 +24,7 @@ from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.mvcc.reader import Version
 from cortado.store.tables.rows import decode_payload
-from cortado.store.varint import varint
+from cortado.store.wire.varint import varint
 
 _ABSENT: Final = b"\x12\x00"
 _ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]

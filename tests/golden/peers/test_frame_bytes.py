@@ -21,7 +21,7 @@ from cortado.proto.internal.peers_pb2 import (
 )
 from cortado.proto.internal.raft_pb2 import Configuration, Member, Registry, Roster
 from cortado.store.peers.frames import PREAMBLE, Kind, encode_frame
-from cortado.store.rpc_errors import rpc_status
+from cortado.store.wire.rpc_errors import rpc_status
 
 GOLDEN = Path(__file__).with_name("frames.txt")
 HELLO = Hello(

@@ -22,7 +22,7 @@ from cortado.store.server.runs.wire import (
     with_headers,
 )
 from cortado.store.tables.rows import encode_payload
-from cortado.store.varint import varint
+from cortado.store.wire.varint import varint
 
 WALLS = st.one_of(st.integers(0, 300), st.integers(0, WALL_MS_MAX))
 LOGICALS = st.one_of(st.integers(0, 300), st.integers(0, LOGICAL_MAX - 20))

@@ -23,12 +23,12 @@ from cortado.proto.v1 import calls_pb2, kv_pb2, transactions_pb2
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.node.proposals import WriteResult
 from cortado.store.observe.requests import Requests
-from cortado.store.rpc_errors import from_status
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.runs.methods import run_methods
 from cortado.store.server.transactions_service import TransactionsService
+from cortado.store.wire.rpc_errors import from_status
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 from support.simulation.workload import CALL_MS, NAMESPACE, NOTHING_DELETED, REGISTERS, Client

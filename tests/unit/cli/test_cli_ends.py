@@ -19,7 +19,7 @@ from cortado.store.cli import failures
 from cortado.store.cli.app import run, wants_json
 from cortado.store.cli.input import json_input
 from cortado.store.cli.render import Renderer, cell, count
-from cortado.store.sizes import size_text
+from cortado.store.settings.sizes import size_text
 
 pytestmark = pytest.mark.slow
 

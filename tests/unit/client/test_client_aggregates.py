@@ -15,9 +15,9 @@ from cortado.proto.v1 import documents_pb2, documents_pb2_grpc
 from cortado.store.aggregate import partial
 from cortado.store.client import Client
 from cortado.store.client.aggregates import Groups
-from cortado.store.rpc_errors import from_rpc_error
 from cortado.store.server import scan_steps
 from cortado.store.tables import aggregate as table_aggregate
+from cortado.store.wire.rpc_errors import from_rpc_error
 from support.faces import FACES, open_client
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node

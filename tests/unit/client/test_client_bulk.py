@@ -26,7 +26,7 @@ from cortado.store.client.chunks import CHUNK_BYTES_MAX, CHUNK_ROWS_MAX, chunks_
 from cortado.store.client.client import Client
 from cortado.store.client.request_ids import RECENT_S
 from cortado.store.client.runtime import Environment
-from cortado.store.rpc_errors import to_row_error
+from cortado.store.wire.rpc_errors import to_row_error
 from support.faces import FACES, open_client
 from support.fake_server import FakeServer, break_off, header, refuse
 

@@ -24,7 +24,7 @@ from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.client import Client, call_queue
 from cortado.store.client.blocking.call_stream import CallStream
 from cortado.store.client.retry import Failed, Failure
-from cortado.store.rpc_errors import from_status, rpc_status
+from cortado.store.wire.rpc_errors import from_status, rpc_status
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 

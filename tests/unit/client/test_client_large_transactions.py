@@ -12,7 +12,7 @@ from cortado.proto.v1 import collection_pb2, common_pb2, documents_pb2
 from cortado.proto.v1 import large_transactions_pb2 as pb
 from cortado.store.client import Client
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.rpc_errors import to_row_error
+from cortado.store.wire.rpc_errors import to_row_error
 from support.faces import FACES, open_client
 from support.fake_server import FakeServer, break_off, header
 from support.server_process import wait_until

@@ -18,7 +18,7 @@ from cortado.store.client.runtime import Environment
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.packing import join
-from cortado.store.paging import PageToken, encode_token
+from cortado.store.mvcc.paging import PageToken, encode_token
 from support.fake_server import FakeServer, break_off, header, refuse
 
 PATIENT = Environment(sleep_s=lambda _: None)

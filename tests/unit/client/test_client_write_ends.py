@@ -32,7 +32,7 @@ from cortado.proto.v1 import kv_pb2
 from cortado.store.client.client import Client
 from cortado.store.client.retry import Attempts, Failure, failure_of
 from cortado.store.client.runtime import Environment
-from cortado.store.rpc_errors import trailing_metadata
+from cortado.store.wire.rpc_errors import trailing_metadata
 from support.faces import open_client
 from support.fake_server import FakeServer, break_off, header, refuse
 

@@ -8,7 +8,7 @@ from cortado.errors import InvalidArgument, InvalidPageToken
 from cortado.store.kv.operations import KvPut, evaluate_put
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import KvScanRequest, begin_scan, read_slice, resume_scan
-from cortado.store.paging import PageToken, encode_token
+from cortado.store.mvcc.paging import PageToken, encode_token
 from support.dict_reader import DictStore
 
 

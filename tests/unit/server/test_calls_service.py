@@ -20,9 +20,9 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2, kv_pb2
-from cortado.store.rpc_errors import from_status
 from cortado.store.server.calls_service import CallsLimits, CallsService
 from cortado.store.server.stream_replies import REPLY_BYTES_MAX
+from cortado.store.wire.rpc_errors import from_status
 
 KV = kv_pb2.DESCRIPTOR.services_by_name["KeyValue"]
 GET = "cortado.v1.KeyValue/Get"

@@ -7,7 +7,6 @@ from pathlib import Path
 from cortado.proto.bounds import FIELDS_MAX
 from cortado.schema import json_bounds
 from cortado.schema import limits as schema
-from cortado.store import paging
 from cortado.store.aggregate import bind as aggregates
 from cortado.store.aggregate import partial as groups
 from cortado.store.auth import changes as auth_changes
@@ -23,6 +22,7 @@ from cortado.store.h2.limits import H2Limits
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace, names
 from cortado.store.kv.operations import DEFAULT_LIMITS
+from cortado.store.mvcc import paging
 from cortado.store.node import large_transactions, restoring
 from cortado.store.node.limits import NodeLimits
 from cortado.store.quotas import changes as quota_changes

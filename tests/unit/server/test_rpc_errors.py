@@ -12,7 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from cortado import errors
 from cortado.errors import CortadoError
-from cortado.store.rpc_errors import (
+from cortado.store.wire.rpc_errors import (
     DETAILS_KEY,
     from_row_error,
     from_rpc_error,

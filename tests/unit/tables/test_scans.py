@@ -11,7 +11,7 @@ from cortado.errors import DataLoss, InvalidArgument, InvalidFilter, InvalidPage
 from cortado.store.keys.keyspace import index_key
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.paging import PageToken
+from cortado.store.mvcc.paging import PageToken
 from cortado.store.tables.scan import Budget, Scan, scan_step
 from support.orders import ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, WORLDS, TableWorld, budget

@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import InvalidPageToken
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.paging import TOKEN_BYTES_MAX, PageToken, decode_token, encode_token, request_shape
+from cortado.store.mvcc.paging import TOKEN_BYTES_MAX, PageToken, decode_token, encode_token, request_shape
 
 SHAPE = request_shape("kv", "ns", b"start", True, 0, None)
 TOKEN = PageToken(Timestamp(1, 2, 3), b"resume", 17)

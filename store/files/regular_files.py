@@ -7,7 +7,7 @@
     a link        is not followed, unless the user named the file: secrets of Kubernetes are links
     a large file  is read up to a bound
 
-A small file that the user names, which may be a pipe, is read by :mod:`cortado.store.named_files`.
+A small file that the user names, which may be a pipe, is read by :mod:`cortado.store.files.named_files`.
 
 Each refusal is an :class:`OSError`, and its ``strerror`` says why, as the system's own errors do.
 """

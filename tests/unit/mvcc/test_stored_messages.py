@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import staging_pb2
-from cortado.store.stored_messages import decode_stored, encode_stored
+from cortado.store.mvcc.stored_messages import decode_stored, encode_stored
 
 
 def test_a_message_comes_back_and_other_bytes_are_damage() -> None:

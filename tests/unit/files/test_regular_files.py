@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cortado.store.regular_files import (
+from cortado.store.files.regular_files import (
     create_anew,
     is_of_another_user,
     open_regular,

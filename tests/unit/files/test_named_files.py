@@ -15,9 +15,9 @@ from cortado.store.cli.app import run
 from cortado.store.cli.input import read_text
 from cortado.store.client import Client, Tls
 from cortado.store.client.authorization import Authorization
+from cortado.store.files.named_files import read_named
 from cortado.store.local_cluster.files import ClusterFiles
 from cortado.store.local_cluster.prepare import prepare
-from cortado.store.named_files import read_named
 from cortado.store.server.settings import gathered
 from support.certificates import Certifier
 from support.pipes import pipe_with

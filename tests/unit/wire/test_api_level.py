@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import Unsupported
-from cortado.store.api_level import API_LEVEL, check_api_level, user_agent
+from cortado.store.wire.api_level import API_LEVEL, check_api_level, user_agent
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@
     a pipe that stays silent    is waited for, for a minute
 
 A token, a certificate and a file of settings are each needed more than once, and a pipe yields its content to the first
-reader alone. Files in a directory that any user may have made are read by :mod:`cortado.store.regular_files` instead,
-which refuses all but regular files.
+reader alone. Files in a directory that any user may have made are read by
+:mod:`cortado.store.files.regular_files` instead, which refuses all but regular files.
 """
 
 from __future__ import annotations
