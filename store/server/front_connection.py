@@ -3,7 +3,7 @@
 ::
 
     data_received ─► events ─► calls, begun in their order ─┐
-          ▲           `── has_more: nothing is read meanwhile, and the loop gets its turn
+          ▲           `── has_more,  `── SLICE_S is over: nothing is read meanwhile, and the loop gets its turn
           │                                                 │
        transport ◄── flush: once a round of the loop, for all calls that were answered in it
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import ssl
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -37,6 +38,8 @@ IDLE_S: Final = 300.0
 STALLED_S: Final = 60.0
 MESSAGE_S: Final = 60.0
 """The time that the first message of a call may take once its method waits for it: 8 MiB at a megabit a second."""
+SLICE_S: Final = 0.005
+"""The time for which calls are begun before other work of the loop goes on: one frame may ask for megabytes."""
 GOING_S: Final = 1.0
 """The time that a peer may take to answer the first GOAWAY."""
 _CLOSE_S: Final = 5.0
@@ -77,10 +80,13 @@ class FrontConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, Call] = {}
-        self._unstarted: list[Call] = []
+        self._unstarted: deque[Call] = deque()
+        """Calls that have come, and wait for their turn to begin."""
         self._since_s = now_s()
         """The time at which it was made, and later at which it became idle."""
         self._paused_s: float | None = None
+        self._is_behind = False
+        """What was received is not all taken, and nothing more is read."""
         self._is_taking = self._is_flushing = False
         self._is_gone = self._is_closing = False
         self._sweep: asyncio.TimerHandle | None = None
@@ -113,7 +119,8 @@ class FrontConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._is_closing:
             self.h2.feed(data)
-            self._advance()
+            if not self._is_behind:
+                self._advance()
 
     def pause_writing(self) -> None:
         self._paused_s = self.now_s()
@@ -125,14 +132,19 @@ class FrontConnection(asyncio.Protocol):
     # --- received ----------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
+        """Take what was received for some milliseconds; the rest has its turn behind other work of the loop."""
         if self._is_closing or self._transport is None:
             return
-        had_more = self.h2.has_more
-        self._take(self.h2.advance())
-        if self.h2.has_more:
+        until_s = self.now_s() + SLICE_S
+        self._start_some(until_s)
+        if not self._unstarted:
+            self._take(self.h2.advance())
+            self._start_some(until_s)
+        was_behind, self._is_behind = self._is_behind, bool(self._unstarted) or self.h2.has_more
+        if self._is_behind:
             self._transport.pause_reading()
             self._loop.call_soon(self._advance)
-        elif had_more:
+        elif was_behind:
             self._transport.resume_reading()
         self.flush()
 
@@ -141,9 +153,16 @@ class FrontConnection(asyncio.Protocol):
         try:
             for event in events:
                 self._take_one(event)
-            unstarted, self._unstarted = self._unstarted, []
-            for call in unstarted:
-                if not self._is_closing and not call.is_started and not call.is_over:
+        finally:
+            self._is_taking = False
+
+    def _start_some(self, until_s: float) -> None:
+        """Begin calls in their order until that time. Their answers leave together."""
+        self._is_taking = True
+        try:
+            while self._unstarted and not self._is_closing and self.now_s() <= until_s:
+                call = self._unstarted.popleft()
+                if not call.is_over:
                     call.start()
         finally:
             self._is_taking = False
@@ -186,8 +205,6 @@ class FrontConnection(asyncio.Protocol):
             self.h2.consumed(event.stream_id, len(event.data))
             return
         call.arrived(event.data, is_last=event.is_last)
-        if event.is_last and not call.is_started:
-            call.start()
 
     # --- sent --------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from typing import Any
 
 import pytest
 import uvloop
@@ -20,6 +18,7 @@ from cortado.store.server.front_connection import FrontConnection
 from cortado.store.server.replying import STRANGERS_BYTES
 from cortado.store.server.rpc import rpc_handler
 from support.front_calls import GET, PUT, SCAN, WAIT_S, Kv, fields, until
+from support.front_connected import HELLO, Clock, call, connected, new_front
 from support.http2 import (
     ACK,
     DATA,
@@ -76,59 +75,6 @@ def test_a_front_that_stops_answers_what_is_under_way_and_says_goodbye_twice() -
     asyncio.run(scenario())
 
 
-_PORTS = itertools.count(1)
-
-
-class Transport:
-    """One that a test looks at."""
-
-    def __init__(self) -> None:
-        self.written: list[bytes] = []
-        self.is_closed = self.is_aborted = self.is_reading = False
-        self._address = ("127.0.0.1", next(_PORTS))
-
-    def get_extra_info(self, name: str) -> Any:
-        return self._address if name == "peername" else None
-
-    def write(self, data: bytes) -> None:
-        self.written.append(data)
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def abort(self) -> None:
-        self.is_aborted = True
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0)
-
-
-def connected(front: Front, clock: Clock) -> tuple[FrontConnection, Transport]:
-    connection, transport = FrontConnection(front, clock), Transport()
-    connection.connection_made(transport)
-    return connection, transport
-
-
-def call(stream: int, path: str, request: bytes) -> bytes:
-    """Return a whole call."""
-    message = b"\0" + len(request).to_bytes(4, "big") + request
-    return frame(HEADERS, END_HEADERS, stream, fields(path)) + frame(DATA, END_STREAM, stream, message)
-
-
 def window_of(size: int) -> bytes:
     """Return SETTINGS that give each stream a window of that size."""
     return frame(SETTINGS, 0, 0, b"\0\4" + size.to_bytes(4, "big"))
@@ -141,10 +87,6 @@ def is_refused(endpoint: str, source: str = "127.0.0.1") -> bool:
             return next(connection.frames(), None) is None
     except ConnectionError:
         return True
-
-
-def new_front(connections_max: int = 100) -> Front:
-    return Front("127.0.0.1", 0, None, of_clients=False, connections_max=connections_max)
 
 
 @pytest.mark.parametrize("said", [b"", HELLO[:20], HELLO])
