@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, takewhile
+from itertools import accumulate, chain, islice, takewhile
 
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
@@ -229,6 +229,9 @@ class OverlayReader:
                 if found is not None:
                     self._note_over_base(key, found)
                     versions[place] = _version(found, self._base)
+            if max_bytes is not None:
+                # The base counted its own versions.
+                return versions[: _count_up_to(max_bytes, versions)]
         return versions
 
     def scan(
@@ -365,6 +368,12 @@ def _version(found: Item, base: Reader) -> Version | None:
     if engine_value[0] == PUT_KIND:
         return Version(engine_key, engine_value[PAYLOAD])
     return unexpired(engine_key, engine_value, suffix_of(base.as_of))
+
+
+def _count_up_to(max_bytes: int, versions: Sequence[Version | None]) -> int:
+    """Return the number of the first versions, up to the one with whose payload they reach that many bytes."""
+    sizes = accumulate([0 if each is None else len(each.payload) for each in versions])
+    return next((count for count, size_bytes in enumerate(sizes, 1) if size_bytes >= max_bytes), len(versions))
 
 
 def _find_in(

@@ -30,7 +30,6 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -214,7 +213,7 @@ class _Exchange:
         async for batch in requests:
             for call_id in batch.cancelled:
                 self._give_up(call_id)
-            slice_ends_s = self._loop.time() + self._limits.slice_ms / 1_000
+            slice_ends_s = self._slice_ends_s()
             for call in batch.calls:
                 if self._replies.is_full:
                     self._begin_gathered()
@@ -222,8 +221,12 @@ class _Exchange:
                 self._take(call)
                 if self._loop.time() > slice_ends_s:
                     await asyncio.sleep(0)
-                    slice_ends_s = self._loop.time() + self._limits.slice_ms / 1_000
+                    slice_ends_s = self._slice_ends_s()
             self._begin_gathered()
+
+    def _slice_ends_s(self) -> float:
+        """Return when other work of the loop has its turn."""
+        return self._loop.time() + self._limits.slice_ms / 1_000
 
     def _take(self, call: calls_pb2.Call) -> None:
         """Begin a call, or keep it for a run."""
@@ -301,9 +304,9 @@ class _Exchange:
             try:
                 first = answer.send(None)
             except StopIteration as done:
-                self._end_run(part, part.calls, done.value)
+                self._end_run(part, done.value)
             except asyncio.CancelledError:
-                self._end_run(part, part.calls, [_dropped()] * len(part))
+                self._end_run(part, [_dropped()] * len(part))
             else:
                 only_reads = self._methods[part.method.name].only_reads
                 self._run_on(self._rest_of_run, part.calls, only_reads, answer, first, part)
@@ -317,13 +320,15 @@ class _Exchange:
         rest: Callable[[_Running, Any, Any], Coroutine[Any, Any, None]],
         calls: list[PlainCall],
         only_reads: bool,
-        answer: Coroutine[Any, Any, Any],
+        answer: Any,
         first: Any,
         run: CallRun | None = None,
     ) -> None:
-        """Go on with an answer, which waits for ``first``, as a task."""
+        """Go on with an answer, which waits for ``first``, as a task: ``rest`` takes both."""
         now_s, count, call = self._loop.time(), len(calls), calls[0]
-        size_bytes = call.size_bytes if run is None else run.size_bytes
+        size_bytes = (
+            run.size_bytes if run is not None and len(run) == count else sum([each.size_bytes for each in calls])
+        )
         timeout_ms = min([each.timeout_ms or math.inf for each in calls])
         held = self._budget.add(_cost(count, size_bytes), count)
         running = _Running(calls, held, now_s + timeout_ms / 1_000, only_reads, now_s, run)
@@ -366,10 +371,50 @@ class _Exchange:
             outcomes = await resumed(answer, first)
         except asyncio.CancelledError:
             outcomes = [_dropped()] * len(running.calls)
-        wanted = [self._left(running, call) for call in running.calls]
-        running.held.leave()
-        calls = list(compress(running.calls, wanted))
-        self._end_run(running.run, calls, list(compress(outcomes, wanted)))
+        only_reads, left = running.only_reads, []
+        for call, outcome in zip(running.calls, outcomes, strict=True):
+            if outcome is None:
+                left.append(call)
+            elif self._left(running, call):
+                self._finish(call.call_id, outcome, only_reads=only_reads)
+        await self._rest_anew(running, left)
+
+    async def _rest_anew(self, running: _Running, left: Sequence[PlainCall], _first: None = None) -> None:
+        """Begin the calls ``left`` of a run anew."""
+        try:
+            await self._begin_anew(running, left)
+        except asyncio.CancelledError:
+            for call in left:
+                if self._left(running, call):
+                    self._finish(call.call_id, _dropped())
+        finally:
+            running.held.leave()
+
+    async def _begin_anew(self, running: _Running, calls: Sequence[PlainCall]) -> None:
+        """Begin calls of a run by themselves: writes at once and in their order, reads one after another, as there is
+        room for their replies. Those are large, so all of them together would hold the loop, and be refused."""
+        run = running.run
+        assert run is not None
+        for call in calls:
+            if not running.only_reads:
+                if self._left(running, call):
+                    self._show(run.authorization)
+                    self._begin(self._methods[run.method.name], call)
+                continue
+            await asyncio.sleep(0)
+            await self._replies.room()
+            if self._running.get(call.call_id) is running:
+                self._show(run.authorization)
+                outcome = await self._outcome(self._methods[run.method.name], call)
+                if self._left(running, call):
+                    self._finish(call.call_id, outcome, only_reads=True)
+
+    async def _outcome(self, method: UnaryMethod, call: PlainCall) -> bytes | CortadoError:
+        """Return the reply of a call, or its error."""
+        try:
+            return await method.answer(call.request)
+        except CortadoError as error:
+            return error
 
     def _left(self, running: _Running, call: PlainCall) -> bool:
         """Record that the call is over; return False if that was known."""
@@ -381,16 +426,18 @@ class _Exchange:
             running.held.leave()
         return True
 
-    def _end_run(self, run: CallRun, calls: Sequence[PlainCall], outcomes: Sequence[Outcome]) -> None:
-        """Answer these calls of a run; those without an outcome begin anew, by themselves."""
-        only_reads = self._methods[run.method.name].only_reads
-        left = []
-        for call, outcome in zip(calls, outcomes, strict=True):
+    def _end_run(self, run: CallRun, outcomes: Sequence[Outcome]) -> None:
+        """Answer the calls of a run that waited for nothing; those without an outcome begin anew, by themselves: writes
+        now, in the order of their message, and reads as a task, since their replies may be large."""
+        only_reads, left = self._methods[run.method.name].only_reads, []
+        for call, outcome in zip(run.calls, outcomes, strict=True):
             if outcome is None:
                 left.append(call)
             else:
                 self._finish(call.call_id, outcome, only_reads=only_reads)
-        if left:
+        if left and only_reads:
+            self._run_on(self._rest_anew, left, only_reads, left, None, run)
+        elif left:
             self._show(run.authorization)
             self._begin_each(run.method, left)
 

@@ -39,7 +39,7 @@ class StreamReplies:
         self._finished: list[bytes] = []
         self._finished_bytes = 0
         self._has_news: asyncio.Future[None] | None = None
-        self._has_room: asyncio.Future[None] | None = None
+        self._wait_for_room: list[asyncio.Future[None]] = []
 
     @property
     def is_empty(self) -> bool:
@@ -89,15 +89,19 @@ class StreamReplies:
         # Repeated fields that follow one another are one: serialized batches end to end are a serialized batch.
         message = b"".join(taken)
         self._finished_bytes -= len(message)
-        if self._has_room is not None and not self._has_room.done():
-            self._has_room.set_result(None)
+        waiting, self._wait_for_room = self._wait_for_room, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
         return message
 
     async def room(self) -> None:
-        """Wait until it is no longer full."""
+        """Wait until it is no longer full. Several may wait; each has a future of its own, which is cancelled with it
+        alone."""
         while self.is_full:
-            self._has_room = self._loop.create_future()
-            await self._has_room
+            room = self._loop.create_future()
+            self._wait_for_room.append(room)
+            await room
 
     async def news(self) -> None:
         """Wait for the next :meth:`wake`."""

@@ -100,6 +100,20 @@ def test_a_reader_over_what_is_in_flight_sees_what_it_would_see_if_it_were_appli
     )
 
 
+@given(WRITES, st.lists(WRITES, max_size=5), st.lists(KEYS, min_size=1), st.integers(1, 9))
+def test_many_keys_are_read_up_to_the_one_that_reaches_the_bound_of_bytes_in_flight_or_not(
+    durable: list[dict[LogicalKey, bytes | None]],
+    batches: list[list[dict[LogicalKey, bytes | None]]],
+    keys: list[LogicalKey],
+    max_bytes: int,
+) -> None:
+    reader, twin = overlaid(durable, batches, 0, is_indexed=True)
+    found = reader.get_many(keys, max_bytes=max_bytes)
+    assert found == twin.snapshot().get_many(keys)[: len(found)]
+    assert found
+    assert sum(len(each.payload) for each in found[:-1] if each is not None) < max_bytes
+
+
 @given(WRITES, st.lists(WRITES, min_size=1, max_size=5), st.data())
 def test_a_reader_of_the_first_layers_sees_nothing_of_the_later_ones(
     durable: list[dict[LogicalKey, bytes | None]],

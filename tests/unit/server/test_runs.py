@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
 from cortado.store.node.overlay import OverlayReader
 from cortado.store.server.calls_service import CallsLimits
+from cortado.store.server.kv_service import KeyValueService
 from support.nodes import NOW_MS, until
 from support.plain_calls import delete, error, etag, existed, get, given, multi_get, put, value, values
 from support.run_twins import LIMITS, METHOD, Served, serving, sizes_of_runs
@@ -242,6 +244,32 @@ def test_a_reply_ends_early_where_that_of_a_call_by_itself_does() -> None:
         assert [len(values(found[number])) for number in range(11, 17)] == [2, 2, 4, 4, 2, 1]
 
     serving(scenario)
+
+
+def test_large_pairs_of_a_run_are_answered_as_there_is_room_for_their_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    others = 0
+
+    async def counted(self: KeyValueService, request: kv_pb2.KvGetRequest, _get: Any = KeyValueService.get) -> Any:
+        begun.append(others)
+        return await _get(self, request)
+
+    monkeypatch.setattr(KeyValueService, "get", counted)
+
+    async def scenario(served: Served) -> None:
+        nonlocal others
+        await served.call([put(1, b"k", bytes(1_000_000))])
+        begun.clear()
+        asked = asyncio.ensure_future(served.call([get(number) for number in range(11, 61)]))
+        while not asked.done():
+            others += 1
+            await asyncio.sleep(0)
+        found = await asked
+        assert {len(value(reply) or b"") for reply in found.values()} == {1_000_000}
+        assert len(begun) > 40, "a run reads a mebibyte; the others go the general way"
+        assert len(set(begun)) == len(begun), "other work of the loop goes on between any two of them"
+
+    serving(scenario, calls_limits=CallsLimits(slice_ms=0))
 
 
 def test_a_run_looks_up_as_many_keys_as_one_piece_may(monkeypatch: pytest.MonkeyPatch) -> None:
