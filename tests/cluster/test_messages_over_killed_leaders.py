@@ -41,7 +41,7 @@ def hurt(cluster: Cluster, source: random.Random) -> None:
 
 
 def test_what_messages_of_many_calls_are_told_stays_true_while_leaders_change(tmp_path: Path) -> None:
-    """``MESSAGES_SEED`` says what is asked and hurt, though not when."""
+    """``MESSAGES_SEED`` draws the calls and the blows, but not their times."""
     source, stop = random.Random(SEED), threading.Event()
     with running_cluster(tmp_path) as cluster, Client(cluster.endpoints, timeout_s=60) as client:
         pairs = client.kv(NAMESPACE)

@@ -1,8 +1,8 @@
-"""Callers that send many calls in one message, by hand, and check what they are told while leaders are killed.
+"""Callers that send many calls in one message, by hand, and check all answers while leaders are killed.
 
-A message mixes puts, deletes and gets of registers, gets of more keys than are read on the loop, transfers between
-accounts, commits that would be a write skew, damaged calls, repetitions of earlier requests, and calls that are taken
-back. What a caller does not learn it asks again under the same request id, until it is settled.
+A message mixes puts, deletes and gets of registers, reads of many keys, transfers between accounts, and write skews.
+Some of its calls are damaged, repeat earlier requests, or are taken back. A caller repeats each unknown request under
+its id, until the request is settled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACCOUNTS = [b"account %d" % number for number in range(10)]
 BALANCE = 100
 REGISTERS = [b"register %d" % number for number in range(12)]
 SKEWS = [(b"left %d" % number, b"right %d" % number) for number in range(4)]
-"""Pairs of keys of which at most one may be set."""
+"""Pairs of keys. At most one key of a pair may be set."""
 READ_TOGETHER = [*ACCOUNTS, *(key for pair in SKEWS for key in pair)]
 KV = "cortado.v1.KeyValue/"
 COMMIT = "cortado.v1.Transactions/Commit"
@@ -85,14 +85,14 @@ class Stream:
 
 @dataclass(eq=False)
 class Asked:
-    """A write, and what is known of it."""
+    """A write and its result."""
 
     method: str
     request: bytes
     key: bytes = b""
     value: bytes | None = None
     marks: Sequence[bytes] = ()
-    """Keys that are there if it happened, and nobody deletes."""
+    """Keys that it puts, and no caller deletes."""
     begun_s: float = 0.0
     result: object = None
     is_register: bool = False
@@ -102,7 +102,7 @@ class Asked:
 
 
 class MessageCaller(threading.Thread):
-    """``endpoints`` are asked one after another until one leads."""
+    """It asks one of the ``endpoints`` after another until one leads."""
 
     def __init__(self, endpoints: Sequence[str], seed: int, number: int, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -148,7 +148,7 @@ class MessageCaller(threading.Thread):
             self._stream.close()
             self._stream = None
 
-    # --- what is asked -------------------------------------------------------------------------------------------
+    # --- questions ----------------------------------------------------------------------------------------------
 
     def _value(self) -> bytes:
         self._values += 1
@@ -307,6 +307,6 @@ class MessageCaller(threading.Thread):
 
 
 def check_together(numbers: dict[bytes, int]) -> None:
-    """Check what was read at one time."""
+    """Check numbers that were read at one time."""
     assert sum(numbers[key] for key in ACCOUNTS) == BALANCE * len(ACCOUNTS), numbers
     assert not any(numbers[left] and numbers[right] for left, right in SKEWS), numbers

@@ -34,7 +34,7 @@ def test_many_calls_of_one_read_begin_in_slices_and_in_their_order() -> None:
         connection.data_received(HELLO + b"".join(gets[:-1]))
         assert len(begun) == 1
         assert not transport.is_reading
-        # More may come: with TLS, what was received before the pause.
+        # More may come: TLS hands on bytes that were received before the pause.
         connection.data_received(gets[-1])
         while not transport.is_reading:
             others += 1

@@ -1,4 +1,4 @@
-"""Work beside the loop reads applied states alone: what lies over them changes on the loop, while it is read."""
+"""Work beside the loop reads applied states alone: the writes over them change on the loop."""
 
 from __future__ import annotations
 
