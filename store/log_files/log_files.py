@@ -172,6 +172,13 @@ class LogFiles:
             self._oldest = oldest
             self._drop_old()
 
+    def writes_alone(self, records: Sequence[LogRecord]) -> bool:
+        """Return whether an append of ``records`` is one write and one sync: it creates no segment, removes none, and
+        has nothing to mend before. Ask it while nothing is being appended."""
+        is_mending = self._refused_name is not None or self._soiled_end > self._end
+        is_dropping = self._ledger.segments[0].number < self._oldest
+        return not (is_mending or is_dropping) and self._fits(length_of_body(records))
+
     def leave(self, number: int) -> None:
         """Append to segment ``number`` no more, so that it goes when nothing needs it. Raises ResourceExhausted;
         StorageFailed; DataLoss if nothing can be appended to it at all."""

@@ -32,6 +32,7 @@ from cortado.store.node.admission import Gate
 from cortado.store.node.budget import Share
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.log_storage import LogStorage
 from cortado.store.node.loop_delay import LoopDelay
 from cortado.store.node.opening import open_group
 from cortado.store.node.process import NodeIdentity, Surroundings, make_process
@@ -84,6 +85,7 @@ class Host:
         """The reader of scans' slices: ``compiled``, or ``python:`` and why."""
         self._joining = joining
         self._make_thread = around.thread
+        self._make_here = around.here
         self._started_ms = around.monotonic_ms()
         self._replicas: dict[int, Replica] = {}
 
@@ -97,13 +99,19 @@ class Host:
         """
         loop = asyncio.get_running_loop()
         opened = open_group(self.process, GROUP_ID, joining=self._joining)
-        self.log_thread = self._make_thread(loop, "log")
+        self.log_thread = self._make_log_storage(loop)
         self.storage_thread = self._make_thread(loop, "storage")
         group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
         self.meta = self._replicas[GROUP_ID] = Replica(group)
         self.loop_delay.start(loop)
         self.process.clock_watch.start(self._voters, self._veto_clock)
         await self.meta.start()
+
+    def _make_log_storage(self, loop: asyncio.AbstractEventLoop) -> Storage:
+        thread = self._make_thread(loop, "log")
+        if self._make_here is None:
+            return thread
+        return LogStorage(thread, self._make_here(loop), self.process.monotonic_ms)
 
     @property
     def refused_for(self) -> str:

@@ -22,6 +22,10 @@ from cortado.store.node.read_index import ReadIndex
 
 _LOG: Final = logging.getLogger(__name__)
 
+SMALL_BYTES: Final = 64 << 10
+SMALL_CALLERS: Final = 8
+"""A leader runs no write on the loop for which more callers wait."""
+
 
 class LogWriter(Outstanding[Writes, None]):
     """``on_durable`` is called when the log and the pipeline know of it, ``on_refused`` after there was no room."""
@@ -54,6 +58,18 @@ class LogWriter(Outstanding[Writes, None]):
 
     def take(self) -> Writes | None:
         return self._log.ready() or None
+
+    def is_small(self, work: Writes) -> bool:
+        size_bytes = sum([len(each.payload) for each in work])
+        if size_bytes > SMALL_BYTES or any(each.kind is not RecordKind.ENTRY for each in work):
+            return False
+        if len(self._log.configuration.voters) == 1:
+            # No other node takes over if the disk hangs.
+            return False
+        if self._log.is_leader and self._pipeline.uncommitted_callers > SMALL_CALLERS:
+            # The loop has more to do meanwhile: it evaluates the next batch.
+            return False
+        return self._log_files.writes_alone(work)
 
     def run(self, work: Writes) -> None:
         self._log_files.append(work)

@@ -68,6 +68,10 @@ class Outstanding(ABC, Generic[Work, Outcome]):
     def no_room(self, work: Work, error: ResourceExhausted) -> bool:
         """Handle a want of room. True if the work was taken back; False: it stands, and is tried again, whole."""
 
+    def is_small(self, _work: Work) -> bool:
+        """Return whether the loop may run the work itself, if the disk is quick."""
+        return False
+
     # --- the work ---------------------------------------------------------------------------------------------
 
     @property
@@ -94,7 +98,9 @@ class Outstanding(ABC, Generic[Work, Outcome]):
         self.retry_at_ms = None
         self.is_busy = True
         self._handed_ms = now_ms
-        self._thread.submit(lambda: self.run(work), lambda outcome: self._heard(work, outcome))
+        self._thread.submit(
+            lambda: self.run(work), lambda outcome: self._heard(work, outcome), is_small=self.is_small(work)
+        )
 
     def is_stuck(self, now_ms: float, *, refused_ms: float, busy_ms: float) -> bool:
         """Return whether the work found no room for ``refused_ms``, or the thread has been at it for ``busy_ms``."""

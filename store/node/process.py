@@ -67,7 +67,8 @@ class Surroundings:
 
     ``host_time`` knows the wall clock, ``monotonic_ms`` measures durations. ``random`` draws election timers and the
     values that tell this incarnation of the node from earlier ones. ``thread`` makes the threads that write, each with
-    its name; ``run_scan`` runs slices of scans (one thread, unless given).
+    its name; ``here`` runs small writes of the log on the loop while the disk is quick (unless given, none do);
+    ``run_scan`` runs slices of scans (one thread, unless given).
     """
 
     engine: Engine
@@ -78,6 +79,7 @@ class Surroundings:
     random: Random
     transport: Transport = field(default_factory=NoPeers)
     thread: Callable[[asyncio.AbstractEventLoop, str], Storage] = StorageThread
+    here: Callable[[asyncio.AbstractEventLoop], Storage] | None = None
     run_scan: Executor | None = None
 
 

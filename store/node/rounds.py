@@ -10,7 +10,7 @@ turns two around::
     APPEND       append it; answers without an entry begin a round of heartbeats
     TICK         time goes into the log, and leadership is looked at again
     SEND         messages leave: those that need nothing durable, and those whose writes are
-    STORE        the log's next writes go to the log thread
+    STORE        the log's next writes go to the log thread, or behind this round
     ANSWER       callers and reads that the log's progress settles
     APPLY        committed entries go to the storage thread
     FOLLOW_UP    the snapshots look at what the log needs

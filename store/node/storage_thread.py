@@ -21,8 +21,9 @@ Done: TypeAlias = Callable[[object], None]
 class Storage(Protocol):
     """Runs jobs that write, one at a time and in order, and reports each on the loop."""
 
-    def submit(self, job: Job, done: Done) -> None:
-        """Run ``job`` off the loop, then ``done`` on the loop, with its result or the exception that it raised."""
+    def submit(self, job: Job, done: Done, *, is_small: bool = False) -> None:
+        """Run ``job`` off the loop, then ``done`` on the loop, with its result or the exception that it raised.
+        ``is_small``: so little is written that the loop may run the job itself, if the disk is quick."""
 
     def stop(self) -> None:
         """Finish the submitted jobs, then end. Blocks."""
@@ -53,7 +54,7 @@ class StorageThread:
         self._thread = threading.Thread(target=self._run, name=f"cortado-{name}", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job, done: Done) -> None:
+    def submit(self, job: Job, done: Done, *, is_small: bool = False) -> None:  # noqa: ARG002
         self._jobs.put((job, done))
 
     def stop(self) -> None:

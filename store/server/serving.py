@@ -58,6 +58,7 @@ from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.log_files.files import FolderFiles
 from cortado.store.node.host import Host
+from cortado.store.node.log_storage import LoopStorage
 from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER, node_status
@@ -271,6 +272,7 @@ def _make_host(
             monotonic_ms=_monotonic_ms,
             random=random.SystemRandom(),
             transport=transport,
+            here=LoopStorage,
         ),
         limits=config.limits,
         retention_ms=config.retention,

@@ -51,7 +51,7 @@ class HeldStorage:
         self.failures: list[Exception] = []
         self.done = 0
 
-    def submit(self, job: Job, done: Done) -> None:
+    def submit(self, job: Job, done: Done, *, is_small: bool = False) -> None:
         self._jobs.append((job, done))
         self._next()
 
@@ -162,6 +162,8 @@ class Place:
         self.log_disk = memory_log_disk()
         self.disk: HeldStorage
         self.data: HeldStorage
+        self.here: HeldStorage
+        """The writes of the log that the loop runs itself, in a world that has such."""
         self.transport: WorldTransport
 
     @property
@@ -173,7 +175,7 @@ class Place:
         """Begin a life on a disk; its first writes of the log end with ``failures``."""
         world = self._world
         self.lives += 1
-        self.disk, self.data = HeldStorage(world.loop), HeldStorage(world.loop)
+        self.disk, self.data, self.here = (HeldStorage(world.loop) for _ in range(3))
         self.disk.failures = list(failures)
         self.data.is_held, self.holds_data = self.holds_data, False
         self.transport = WorldTransport(world, self.node_id)
@@ -192,6 +194,7 @@ class Place:
                 random=random.Random(f"{self.node_id} {self.lives}"),
                 transport=self.transport,
                 thread=lambda _loop, name: self.disk if name == "log" else self.data,
+                here=(lambda _loop: self.here) if world.writes_here else None,
                 run_scan=InPlace(),
             ),
             limits=world.limits,
@@ -208,6 +211,7 @@ class Place:
         self.is_running = False
         self.disk.hold()
         self.data.hold()
+        self.here.hold()
         self.node.meta.driver._is_closed = True
         self.node.meta.driver._scheduler.stop()
         self.node.loop_delay.stop()
@@ -226,8 +230,11 @@ class World:
         limits: NodeLimits | None = None,
         settings: RaftSettings | None = None,
         retention_ms: int = KEEP_ALL,
+        writes_here: bool = False,
     ) -> None:
+        """``writes_here``: the loop runs small writes of the log itself while the disk is quick."""
         self.limits = limits or NodeLimits()
+        self.writes_here = writes_here
         self.retention_ms = retention_ms
         self.settings = settings or RaftSettings()
         self.scheduler = Scheduler()
@@ -294,7 +301,8 @@ class World:
 
         def has_settled(place: Place) -> bool:
             replica = place.node.meta
-            return place.disk.is_idle and place.data.is_idle and replica.log.last[0] == replica.applied.index
+            is_idle = place.disk.is_idle and place.data.is_idle and place.here.is_idle
+            return is_idle and replica.log.last[0] == replica.applied.index
 
         await self.until(
             lambda: len({each.node.meta.applied for each in running}) == 1 and all(map(has_settled, running)),

@@ -235,7 +235,7 @@ class InlineStorage:
         self.jobs_max = 1 << 60
         self._waiting: list[tuple[Job, Done]] = []
 
-    def submit(self, job: Job, done: Done) -> None:
+    def submit(self, job: Job, done: Done, *, is_small: bool = False) -> None:
         asyncio.get_running_loop().call_later(self._takes_s, self._run, job, done)
 
     def stop(self) -> None:

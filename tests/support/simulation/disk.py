@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left, insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from types import TracebackType
@@ -31,6 +31,7 @@ from support.simulation.loop import NodeLoop, Scheduler
 Changes: TypeAlias = list[tuple[Space, bytes, bytes | None]]
 
 _MAP_BYTES = 1 << 30
+_LONG_MS = 300.0
 _DIGEST_MASK = (1 << 64) - 1
 
 
@@ -385,7 +386,7 @@ class SimulatedThread:
         self._jobs: deque[tuple[Job, Done]] = deque()
         self._is_busy = False
 
-    def submit(self, job: Job, done: Done) -> None:
+    def submit(self, job: Job, done: Done, *, is_small: bool = False) -> None:
         self._jobs.append((job, done))
         self._begin()
 
@@ -397,16 +398,7 @@ class SimulatedThread:
             return
         self._is_busy = True
         job, done = self._jobs.popleft()
-        outcome: object
-        self._store.is_in_job = True
-        try:
-            if self._disk.is_in_doubt:
-                raise StorageFailed("a sync failed before")
-            outcome = job()
-        except BaseException as error:
-            outcome = error
-        finally:
-            self._store.is_in_job = False
+        outcome = _outcome_of(job, self._store, self._disk)
         delay_ms = self._disk.sync_takes_ms()
         self._io.call_later(delay_ms / 1000, self._end, done, outcome)
 
@@ -416,6 +408,50 @@ class SimulatedThread:
         self._is_busy = False
         self._loop.call_soon(done, outcome)
         self._loop.call_soon(self._begin)
+
+
+class SimulatedLoopStorage:
+    """Writes of one life's loop, which stands still for each of them; see
+    :class:`~cortado.store.node.log_storage.LoopStorage`. ``counts`` counts them."""
+
+    def __init__(self, loop: NodeLoop, io: NodeLoop, disk: Disk, counts: Counter[str]) -> None:
+        self._loop = loop
+        self._io = io
+        self._disk = disk
+        self._counts = counts
+
+    def submit(self, job: Job, done: Done, *, is_small: bool = False) -> None:
+        self._loop.call_soon(self._begin, job, done)
+
+    def stop(self) -> None:
+        """Do nothing: nothing runs beside the loop."""
+
+    def _begin(self, job: Job, done: Done) -> None:
+        outcome = _outcome_of(job, self._disk.log, self._disk)
+        self._loop.write()
+        takes_ms = self._disk.sync_takes_ms()
+        self._counts["writes of the log on the loop"] += 1
+        self._counts["writes of the log that hold the loop"] += takes_ms > _LONG_MS
+        self._counts["writes of the log on the loop that fail"] += isinstance(outcome, BaseException)
+        self._io.call_later(takes_ms / 1000, self._end, done, outcome)
+
+    def _end(self, done: Done, outcome: object) -> None:
+        if not self._disk.log.is_in_doubt:
+            self._disk.log.finish_sync()
+        self._loop.wrote(done, outcome)
+
+
+def _outcome_of(job: Job, store: Syncing, disk: Disk) -> object:
+    """Run a job; its syncs end later. Returns its result or its exception."""
+    store.is_in_job = True
+    try:
+        if disk.is_in_doubt:
+            raise StorageFailed("a sync failed before")
+        return job()
+    except BaseException as error:
+        return error
+    finally:
+        store.is_in_job = False
 
 
 class Syncing(Protocol):

@@ -110,7 +110,7 @@ class Scheduler:
                 callback, loop = handle.callback, handle.loop
                 if callback is None or loop.is_dead:
                     continue
-                if loop.is_paused:
+                if loop.is_paused or loop.is_writing:
                     loop.backlog.append(handle)
                     continue
                 self.steps += 1
@@ -150,6 +150,8 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.name = name
         self.is_dead = False
         self.is_paused = False
+        self.is_writing = False
+        """A callback waits for the disk, and the loop with it."""
         self.backlog: deque[Handle] = deque()
         self.life: Life | None = None
         """The life of a node's loop; None for a disk's."""
@@ -174,8 +176,22 @@ class NodeLoop(asyncio.AbstractEventLoop):
 
     def resume(self) -> None:
         self.is_paused = False
-        self._scheduler._ready.extend(self.backlog)
-        self.backlog.clear()
+        self._go_on()
+
+    def write(self) -> None:
+        """Begin to wait for the disk in the midst of a callback."""
+        self.is_writing = True
+
+    def wrote(self, callback: Callback, *args: Any) -> None:
+        """Go on with ``callback``, the rest of the callback that waited, and then with all others."""
+        self.is_writing = False
+        self.backlog.appendleft(Handle(self, callback, args, None))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not (self.is_paused or self.is_writing or self.is_dead):
+            self._scheduler._ready.extend(self.backlog)
+            self.backlog.clear()
 
     def bury(self) -> None:
         """Tell, after the run, of tasks that failed unseen. Let go of abandoned ones without a word, whatever their

@@ -6,7 +6,7 @@ import asyncio
 import random
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import DataLoss, ResourceExhausted
 from cortado.raft.group import RaftLog
@@ -23,13 +23,17 @@ from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.simulation.clocks import HostClock
-from support.simulation.disk import Disk, SimulatedEngine, SimulatedThread
+from support.simulation.disk import Disk, SimulatedEngine, SimulatedLoopStorage, SimulatedThread
 from support.simulation.log_disk import open_log_files
 from support.simulation.loop import NodeLoop
 from support.simulation.network import SimulatedTransport
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
+
+
+WRITING_HERE_PART: Final = 0.6
+"""Of all lives. The others write their logs by threads alone."""
 
 
 def small_snapshots() -> SnapshotSettings:
@@ -145,6 +149,8 @@ class Life:
         self.node: NodeHost
         self.source = random.Random(f"{cluster.seed}/life/{name}")
         self._steps = random.Random(f"{cluster.seed}/steps/{name}")
+        self.writes_here = random.Random(f"{cluster.seed}/here/{name}").random() < WRITING_HERE_PART
+        """Whether the loop may run small writes of the log itself."""
 
     def start(self) -> None:
         self.loop.call_soon(self._make)
@@ -187,6 +193,10 @@ class Life:
         disk = self.host.disk
         return SimulatedThread(self.loop, self.io, disk, disk.log if name == "log" else self.engine)
 
+    def make_here(self, _loop: object) -> SimulatedLoopStorage:
+        """Make the writes of the log that the loop runs itself."""
+        return SimulatedLoopStorage(self.loop, self.io, self.host.disk, self.host.cluster.counts)
+
     def _step_takes_s(self) -> float:
         """Return how long a step on the scan thread takes."""
         return self._steps.uniform(0.05, 0.5) / 1000
@@ -206,6 +216,7 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
             random=life.source,
             transport=SimulatedTransport(cluster.network, life),
             thread=life.make_thread,
+            here=life.make_here if life.writes_here else None,
             run_scan=NoThreads(),
         ),
         limits=options.limits,

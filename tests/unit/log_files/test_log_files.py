@@ -43,6 +43,60 @@ def test_nothing_to_append_writes_nothing() -> None:
     assert len(disk.steps) == count
 
 
+def test_an_append_writes_alone_unless_it_begins_a_segment() -> None:
+    disk = LogDisk()
+    log_files, _ = opened(disk)
+    log_files.append([hard_state(1, 0)])
+    index = 0
+    while log_files.writes_alone([record := entry(1, index + 1, bytes(900))]):
+        index += 1
+        steps = len(disk.steps)
+        log_files.append([record])
+        assert len(disk.steps) == steps + 2
+    assert index > 2 and segment_numbers(disk) == [1]
+    log_files.append([record])
+    assert segment_numbers(disk) == [1, 2]
+    assert log_files.writes_alone([entry(1, index + 2, bytes(900))])
+
+
+@pytest.mark.parametrize("kind", ["create", "write"])
+def test_an_append_does_not_write_alone_while_a_refused_one_is_to_be_mended(kind: str) -> None:
+    disk = LogDisk()
+    log_files, _ = opened(disk)
+    log_files.append([hard_state(1, 0)])
+    index = 1
+    while kind == "create" and log_files.writes_alone([entry(1, index, bytes(900))]):
+        log_files.append([entry(1, index, bytes(900))])
+        index += 1
+    small = [entry(1, index, b"small")]
+    if kind == "create":
+        # The segment is made, and its beginning is refused; then it can't be removed.
+        disk.strike = full_from(len(disk.steps), 3, ("write", "remove"))
+    else:
+        disk.strike = full_from(len(disk.steps), 1)
+    with pytest.raises(ResourceExhausted):
+        log_files.append([entry(1, index, bytes(900))])
+    assert not log_files.writes_alone(small)
+    disk.strike = lambda *_: None
+    log_files.append(small)
+    assert log_files.writes_alone([entry(1, index + 1, b"small")])
+
+
+def test_an_append_does_not_write_alone_while_a_segment_is_to_be_removed() -> None:
+    disk = LogDisk()
+    log_files, _ = opened(disk)
+    log_files.append([hard_state(1, 0)])
+    for index in range(1, 11):
+        log_files.append([entry(1, index, bytes(900))])
+    disk.strike = full_from(0, 1_000_000, ("remove",))
+    log_files.append([hard_state(1, 10)])
+    assert segment_numbers(disk)[0] < log_files.oldest_needed
+    assert not log_files.writes_alone([entry(1, 11)])
+    disk.strike = lambda *_: None
+    log_files.append([entry(1, 11)])
+    assert log_files.writes_alone([entry(1, 12)])
+
+
 def test_segments_begin_small_and_double_up_to_the_largest() -> None:
     disk = LogDisk()
     log_files = LogFiles.open(disk, segment_bytes_max=4 << 20)
