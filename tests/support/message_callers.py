@@ -21,9 +21,9 @@ from cortado.errors import CortadoError, OutcomeUnknown, TryAgain, WriteConflict
 from cortado.proto.v1 import calls_pb2, calls_pb2_grpc, common_pb2, kv_pb2, transactions_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key, namespace_key
-from cortado.store.rpc_errors import from_status
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.transactions.footprint import Footprint
+from cortado.store.wire.rpc_errors import from_status
 from support.linearizability import Call
 
 NAMESPACE = "n"
