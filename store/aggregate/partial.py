@@ -77,16 +77,23 @@ def _behind_each_other(kept: Sequence[Kept]) -> Kept:
 
 
 class PartialGroups:
-    """The groups of the rows since the last reply."""
+    """The groups of the rows since the last reply, or of a part of the rows behind those."""
 
     def __init__(self, aggregation: Aggregation) -> None:
         self._aggregation = aggregation
         self._pieces: list[Piece] = []
         self._count = self._bytes = self._apart = 0
+        self.share = 1
+        """Of how many holders of the bounds this is one: 2 halves them."""
         self.is_full = False
         """Whether there are as many as may be, and have to leave."""
         self.kernel: ColumnKernel | None = None
         """The compiled kernel that groups, if there is one."""
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many groups are held, and about how many bytes: some twice, until they are joined."""
+        return self._count, self._bytes
 
     def add(self, piece: Piece) -> None:
         """Put the groups of more rows to those that are there."""
@@ -94,14 +101,24 @@ class PartialGroups:
         self._count += piece.count
         self._bytes += piece.bytes
         self._apart += piece.count
-        if self._count >= GROUPS_MAX or self._bytes >= GROUPS_BYTES_MAX:
-            self._join()
+        if self.share * self._count >= GROUPS_MAX or self.share * self._bytes >= GROUPS_BYTES_MAX:
+            self.join()
             # At half of it, so that a join is followed by as many rows as it had.
-            self.is_full = 2 * self._count >= GROUPS_MAX or 2 * self._bytes >= GROUPS_BYTES_MAX
+            half = 2 * self.share
+            self.is_full = half * self._count >= GROUPS_MAX or half * self._bytes >= GROUPS_BYTES_MAX
         elif self._apart >= max(_APART_MAX, self._pieces[0].count) or len(self._pieces) >= _PIECES_MAX:
-            self._join()
+            self.join()
 
-    def _join(self) -> None:
+    def absorb(self, other: PartialGroups) -> None:
+        """Take over the groups of another part; that is empty then."""
+        other.join()
+        for piece in other._pieces:
+            self.add(piece)
+        other._pieces = []
+        other._count = other._bytes = 0
+
+    def join(self) -> None:
+        """Put equal groups together now. It costs some numpy calls."""
         pieces = self._pieces
         if len(pieces) > 1:
             keys = [concat(list(columns)) for columns in zip(*(piece.keys for piece in pieces), strict=True)]
@@ -113,7 +130,7 @@ class PartialGroups:
     def take(self) -> tuple[bytes, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
         """Return all of them as Avro bodies of the groups' schema, end to end, and their lengths; none are left. Raises
         TooLarge for a group that no reply could hold."""
-        self._join()
+        self.join()
         self.is_full = False
         if not self._pieces:
             return b"", np.zeros(0, np.uint32)

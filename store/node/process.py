@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
@@ -37,6 +37,7 @@ from cortado.store.node.budget import Budget
 from cortado.store.node.clock_watch import ClockWatch
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
+from cortado.store.node.scan_threads import ScanThreads
 from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.storage_thread import Storage, StorageThread
@@ -102,32 +103,6 @@ class Life:
         await self._is_failed.wait()
         assert self._failure is not None
         return self._failure
-
-
-class ScanThreads:
-    """Run bounded slices of scans off the loop."""
-
-    def __init__(self, run_scan: Executor | None) -> None:
-        self._run_scan = run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
-        self._run_streams = self._run_scan
-
-    async def scan(self, step: Callable[[], T]) -> T:
-        """Run one bounded slice of a scan on the scan thread; slices of all scans alternate."""
-        return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
-
-    async def scan_stream(self, step: Callable[[], T]) -> T:
-        """Run a slice as :meth:`scan`, of a scan that shares no state with others: it runs beside them if the kernel
-        reads without the interpreter's lock."""
-        return await asyncio.get_running_loop().run_in_executor(self._run_streams, step)
-
-    def widen(self, threads: int) -> None:
-        """Run slices of streamed scans on ``threads`` threads from now on."""
-        self._run_streams = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cortado-stream")
-
-    def stop(self) -> None:
-        """End the threads. Blocks until the slices that run have ended."""
-        self._run_scan.shutdown(wait=True, cancel_futures=True)
-        self._run_streams.shutdown(wait=True, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)

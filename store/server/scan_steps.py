@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cortado.proto.v1 import documents_pb2
+from cortado.store.mvcc.dividing import divided
 from cortado.store.mvcc.paging import PageToken, encode_token
 from cortado.store.mvcc.reader import ScanSource
 from cortado.store.server.document_messages import is_json, row_batch
@@ -14,7 +17,8 @@ from cortado.store.server.service import (
     Step,
     footprint_of,
 )
-from cortado.store.tables.aggregate import AggregatePlan, AggregateState, aggregate_step, begin_aggregate
+from cortado.store.tables.aggregate import AggregatePlan
+from cortado.store.tables.aggregating import AggregateState, Beside, aggregate_step, begin_aggregate
 from cortado.store.tables.runs import PROJECTED, Run
 from cortado.store.tables.scan import Budget, ScanPlan, scan_step
 from cortado.store.transactions.reading import TransactionReads
@@ -87,6 +91,9 @@ class AggregateSteps:
         self._reads = reads
         self._source: ScanSource = service.host.meta.store if reads is None else reads
         self._header = service.header(plan.scan.read_ts)
+        process = service.host.process
+        # The reads of a transaction are noted in their order, so one thread makes them.
+        self._beside = None if reads is not None else Beside(partial(divided, process.engine), process.scan_threads)
 
     def begin(self, token: PageToken | None) -> Step:
         """Read on from ``token``, or from the beginning."""
@@ -100,7 +107,7 @@ class AggregateSteps:
                 ms=SLICE_MS_MAX,
                 clock_ms=self._service.host.process.monotonic_ms,
             )
-            page = aggregate_step(self._source, self._plan, state, budget)
+            page = aggregate_step(self._source, self._plan, state, budget, self._beside)
             if page is None:
                 return None, step
             aggregation = self._plan.aggregation

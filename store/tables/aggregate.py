@@ -26,6 +26,7 @@ from cortado.store.aggregate.bind import Aggregate, Aggregation, bind_aggregates
 from cortado.store.aggregate.partial import PartialGroups, Piece, piece_of
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.paging import PageToken, request_shape
 from cortado.store.mvcc.reader import ScanSource
@@ -35,18 +36,12 @@ from cortado.store.tables.scan import (
     FILTER_SLICE_ROWS_MAX,
     SLICE_BYTES_MAX,
     SLICE_ROWS_MAX,
-    Budget,
     Scan,
     ScanPlan,
-    first_key,
     plan_scan,
     position_after,
     read_rows,
 )
-
-REPLY_MS: Final = 1_000.0
-"""This long after the last reply, the groups so far leave: a caller waits for each reply, and does not wait for
-ever."""
 
 PIECE_BYTES_MAX: Final = 1 << 20
 """The most bytes of the groups of one slice, unless one row alone makes more."""
@@ -76,15 +71,6 @@ class AggregatePlan:
     paths: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class AggregateState:
-    """Between steps: ``groups`` of the rows before ``next``, since ``began_ms``. ``next`` is None at the end."""
-
-    groups: PartialGroups
-    next: PageToken | None
-    began_ms: float
-
-
 @dataclass(frozen=True, slots=True)
 class AggregatePage:
     """Avro ``bodies`` of groups end to end, and the next state: None at the end."""
@@ -103,51 +89,20 @@ def plan_aggregate(catalog: Catalog, asked: AggregateScan, read_ts: Timestamp) -
     return AggregatePlan(scan, aggregation, tuple(dict.fromkeys((*aggregation.paths, *filtered))))
 
 
-def begin_aggregate(plan: AggregatePlan, token: PageToken | None, now_ms: float) -> AggregateState:
-    """From ``token`` on, or from the beginning."""
-    begin = PageToken(plan.scan.read_ts, first_key(plan.scan)) if token is None else token
-    return AggregateState(PartialGroups(plan.aggregation), begin, now_ms)
-
-
-def aggregate_step(
-    source: ScanSource, plan: AggregatePlan, state: AggregateState, budget: Budget
-) -> AggregatePage | None:
-    """Read on for as long as the budget's time lasts. Returns a page if one is due.
-
-    Raises InvalidPageToken, DataLoss, SnapshotTooOld, TooLarge for a group that no page holds.
-    """
-    deadline_ms = budget.clock_ms() + budget.ms
-    while state.next is not None and not state.groups.is_full:
-        _aggregate_slice(source, plan, state)
-        if budget.clock_ms() >= deadline_ms:
-            break
-    now_ms = budget.clock_ms()
-    if state.next is not None and not state.groups.is_full and now_ms - state.began_ms < REPLY_MS:
-        return None
-    state.began_ms = now_ms
-    return AggregatePage(*state.groups.take(), state.next)
-
-
-def _aggregate_slice(source: ScanSource, plan: AggregatePlan, state: AggregateState) -> None:
-    token = state.next
-    assert token is not None
-    start, end = plan.scan.range
-    if start < end:
-        start = LogicalKey(token.resume_within(start, end))
-    if start >= end:
-        state.next = None
-        return
+def read_slice(source: ScanSource, plan: AggregatePlan, groups: PartialGroups, within: KeyRange) -> LogicalKey:
+    """Put the groups of the first rows of ``within``, of one slice, to ``groups``. Return the place of the next slice:
+    at the end of the range, that. Raises DataLoss, SnapshotTooOld, TooLarge for a group that no page holds."""
     rows_max = FILTER_SLICE_ROWS_MAX if plan.scan.index is None else SLICE_ROWS_MAX
-    chunk = source.scan_chunk(start, end, token.read_ts, max_rows=rows_max, max_bytes=SLICE_BYTES_MAX)
-    payloads, _ = read_rows(source, plan.scan, token.read_ts, chunk, SLICE_BYTES_MAX)
+    chunk = source.scan_chunk(*within, plan.scan.read_ts, max_rows=rows_max, max_bytes=SLICE_BYTES_MAX)
+    payloads, _ = read_rows(source, plan.scan, plan.scan.read_ts, chunk, SLICE_BYTES_MAX)
     looked_at = len(payloads)
     if looked_at:
-        state.groups.kernel = kernel_of(payloads)
+        groups.kernel = kernel_of(payloads)
         pieces, looked_at = _pieces(plan, payloads)
         for piece in pieces:
-            state.groups.add(piece)
+            groups.add(piece)
     position = position_after(plan.scan, chunk, looked_at)
-    state.next = None if position is None else PageToken(token.read_ts, position)
+    return within[1] if position is None else position
 
 
 def _pieces(plan: AggregatePlan, payloads: Sequence[bytes]) -> tuple[list[Piece], int]:

@@ -15,6 +15,13 @@ from support.server_process import ServerProcess, wait_until
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.slow]
 
 PAIRS = 20_000
+ROWS = 150_000
+KINDS = 5
+SCHEMA = {
+    "type": "record",
+    "name": "Row",
+    "fields": [{"name": "id", "type": "long"}, {"name": "kind", "type": "long"}],
+}
 
 
 def pairs() -> list[tuple[bytes, bytes]]:
@@ -40,5 +47,25 @@ def test_scans_of_many_callers_give_every_row_by_either_path(tmp_path: Path, cho
             with ThreadPoolExecutor(6) as callers:
                 for number, found in enumerate(callers.map(scan, range(6))):
                     assert found == (expected[::-1] if number % 2 else expected)
+            check_aggregates(client)
     finally:
         server.kill()
+
+
+def check_aggregates(client: Client) -> None:
+    """Aggregates of so many rows that idle threads read parts of them, one alone and several at once."""
+    client.create_database("shop")
+    client.schemas.register("shop.rows", SCHEMA)
+    client.create_table("shop.rows", ["id"])
+    table = client.table("shop.rows")
+    table.bulk({"id": number, "kind": number % KINDS} for number in range(ROWS))
+    rows_of = [range(kind, ROWS, KINDS) for kind in range(KINDS)]
+    expected = [{"kind": kind, "n": len(rows), "ids": sum(rows)} for kind, rows in enumerate(rows_of)]
+
+    def ask(_: int) -> list[dict[str, object]]:
+        return table.aggregate("count(*) as n, sum(id) as ids", group_by="kind")
+
+    assert ask(0) == expected
+    with ThreadPoolExecutor(4) as callers:
+        assert list(callers.map(ask, range(8))) == [expected] * 8
+    assert table.count() == ROWS

@@ -17,6 +17,7 @@ from cortado.store.client import Client
 from cortado.store.client.aggregates import Groups
 from cortado.store.server import scan_steps
 from cortado.store.tables import aggregate as table_aggregate
+from cortado.store.tables import aggregating
 from cortado.store.wire.rpc_errors import from_rpc_error
 from support.faces import FACES, open_client
 from support.memory_engine import MemoryEngine
@@ -256,7 +257,7 @@ def test_what_there_is_leaves_after_a_second_and_counts_once(client: Client, mon
         add(groups, reply)
 
     monkeypatch.setattr(Groups, "add", counted)
-    monkeypatch.setattr(table_aggregate, "REPLY_MS", 0.0)
+    monkeypatch.setattr(aggregating, "REPLY_MS", 0.0)
     monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
     monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)
     assert client.table("shop.sales").aggregate("count(*) as n, sum(id) as ids") == [{"n": 100, "ids": 4950}]
@@ -266,7 +267,7 @@ def test_what_there_is_leaves_after_a_second_and_counts_once(client: Client, mon
 
 
 def test_a_token_is_good_for_the_same_aggregate_alone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_aggregate, "REPLY_MS", 0.0)
+    monkeypatch.setattr(aggregating, "REPLY_MS", 0.0)
     monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
     monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)
     table = documents_pb2.TableName(database="shop", table="sales")
