@@ -31,6 +31,7 @@ NAMES: Final = (
     "documents",
     "columnar",
     "walks",
+    "aggregates",
     "grpc",
     "peers",
     "node",
