@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from cortado.store.wire.api_level import API_LEVEL
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -91,6 +94,33 @@ def test_every_make_target_that_a_page_names_exists() -> None:
 def test_formats_and_decisions_are_numbered_without_gaps() -> None:
     numbers = sorted(int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_page_of_compatibility_names_the_bounds_that_are_declared() -> None:
+    page = (ROOT / "docs" / "compatibility.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {each for group in project["optional-dependencies"].values() for each in group}
+    named = set(re.findall(r"`([\w-]+[>=]=[^`]+)`", page))
+    assert len(named) >= 8
+    assert named - {*project["dependencies"], *declared} == set()
+    pythons = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    assert page.count(", ".join(pythons)) == 2
+    assert f"The version is {project['version']}," in page
+
+
+def test_the_tests_that_attack_a_promise_are_there() -> None:
+    page = (ROOT / "docs" / "how-it-is-tested.md").read_text()
+    named = set(re.findall(r"`([a-z]+/[\w/]*(?:\.py)?)`", page)) - {"tests/"}
+    assert len(named) > 50
+    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_pages_name_the_level_of_the_api() -> None:
+    for page in PAGES:
+        if page.parent.name != "adr":
+            text = page.read_text()
+            levels = [*re.findall(r"\bapi/(\d+)\b", text), *re.findall(r"The level is (\d+) now", text)]
+            assert set(levels) <= {str(API_LEVEL)}, page.name
 
 
 def test_the_units_for_systemd_on_the_page_are_those_that_are_delivered() -> None:
