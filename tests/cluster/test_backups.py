@@ -183,7 +183,7 @@ def is_too_old(client: Client, at: Timestamp) -> bool:
 def test_what_follows_is_refused_where_deletes_since_may_be_collected(tmp_path: Path) -> None:
     with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
         base = create_backup(client, BackupRequest(tmp_path / "base")).shape
-        wait_until(lambda: is_too_old(client, base.at), "the safepoint has passed the backup", 60.0)
+        wait_until(lambda: is_too_old(client, base.at), "the safepoint has passed the backup")
         with pytest.raises(SnapshotTooOld, match=rf"timestamp {base.timestamp}, oldest readable"):
             create_backup(client, BackupRequest(tmp_path / "follows", base=tmp_path / "base"))
         assert not (tmp_path / "follows").exists()
@@ -206,9 +206,9 @@ def test_a_backup_that_takes_long_keeps_what_it_reads(tmp_path: Path, monkeypatc
         request = BackupRequest(tmp_path / "backup")
         thread = Thread(target=lambda: made.append(create_backup(client, request)))
         thread.start()
-        wait_until(lambda: bool(at), "it reads", 60.0)
+        wait_until(lambda: bool(at), "it reads")
         client.kv("log").delete_range(prefix=b"")
-        wait_until(lambda: oldest(client) == at[0], "the safepoint waits for the backup", 60.0)
+        wait_until(lambda: oldest(client) == at[0], "the safepoint waits for the backup")
         first.set()
         thread.join(60)
         assert made and made[0].versions == 20
@@ -230,7 +230,7 @@ def test_three_nodes_are_backed_up_through_killed_leaders(tmp_path: Path) -> Non
         thread = Thread(target=lambda: made.append(create_backup(client, request)))
         thread.start()
         for parts in (2, 30):
-            wait_until(lambda parts=parts: (directory / part_name(parts)).exists(), "some parts are there", 60.0)
+            wait_until(lambda parts=parts: (directory / part_name(parts)).exists(), "some parts are there")
             leader = cluster.leader()
             cluster.kill(leader)
             cluster.start(leader)

@@ -79,13 +79,12 @@ def test_increments_count_once_each_whatever_becomes_of_the_leader(
     with ThreadPoolExecutor(THREADS) as pool:
         counting = [pool.submit(count, thread) for thread in range(THREADS)]
         try:
-            wait_until(lambda: min(progress) > 5, "counting is under way", 30)
+            wait_until(lambda: min(progress) > 5, "counting is under way")
             hurt(cluster)
             reached = list(progress)
             wait_until(
                 lambda: all(now > then + 5 for now, then in zip(progress, reached, strict=True)),
                 "every counter goes on",
-                30,
             )
         finally:
             stop.set()
@@ -214,7 +213,6 @@ def test_a_rolling_restart_loses_no_request(cluster: Cluster, client: Client) ->
                         or all(now > then for now, then in zip(progress, reached, strict=True))
                     ),
                     "writes go on",
-                    30,
                 )
         finally:
             stop.set()

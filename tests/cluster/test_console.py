@@ -539,6 +539,6 @@ def test_an_act_stands_in_the_audit_log_under_its_visitor_s_name(console: Gatewa
         text = (console_folder / "audit" / "audit.log").read_text()
         return [json.loads(each) for each in text.splitlines() if "audited" in each]
 
-    wait_until(lambda: len(lines()) == 1, "a line of the audit log", 30.0)
+    wait_until(lambda: len(lines()) == 1, "a line of the audit log")
     [line] = lines()
     assert (line["principal"], line["method"], line["outcome"]) == ("root", "Tables/CreateDatabase", "OK")

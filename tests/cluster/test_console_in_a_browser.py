@@ -88,7 +88,7 @@ class Console:
         raise AssertionError(f"{wanted} is not reached")
 
     def await_text(self, selector: str, wanted: str) -> None:
-        wait_until(lambda: wanted in self.text(selector), f"{wanted} in {selector}", 30.0)
+        wait_until(lambda: wanted in self.text(selector), f"{wanted} in {selector}")
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_the_slider_leads_to_the_rows_as_they_were(console: Console) -> None:
     window.script("document.getElementById('slide').focus(); document.getElementById('slide').value = 1")
     window.press(LEFT)
     assert window.script("return document.getElementById('at').value").endswith("Z")
-    wait_until(lambda: "at=2" in window.script("return location.search"), "the page of that time", 30.0)
+    wait_until(lambda: "at=2" in window.script("return location.search"), "the page of that time")
     console.await_text("main", "The table had no rows then.")
 
 
@@ -191,7 +191,7 @@ def test_changes_arrive_while_one_looks(console: Console) -> None:
     items.put({"id": "<b>new</b>\u202e", "left": 5})
     items.update("tea", {"left": 9})
     items.delete("<b>new</b>\u202e")
-    wait_until(lambda: console.window.script("return document.querySelectorAll('.tail li').length") == 3, "three", 30.0)
+    wait_until(lambda: console.window.script("return document.querySelectorAll('.tail li').length") == 3, "three")
     shown = console.window.script("return [...document.querySelectorAll('.tail li')].map((each) => each.className)")
     assert shown == ["new removed", "new changed", "new added"]
     assert "<b>new</b>\\u202e" in console.text(".tail")
@@ -273,7 +273,7 @@ def test_a_page_that_reloads_itself_shows_what_is_there_now(console: Console) ->
     assert window.script("return document.getElementById('reload').checked") is False
     window.script("document.getElementById('reload').click(); window.stays = true")
     before = console.text("main")
-    wait_until(lambda: console.text("main") != before, "a page that changed", 30.0)
+    wait_until(lambda: console.text("main") != before, "a page that changed")
     assert window.script("return window.stays && document.getElementById('reload').checked") is True
     assert window.problems() == []
 
@@ -309,7 +309,7 @@ def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_ma
             assert "shop.items" not in console.text("main")
             window.script("document.querySelector('.visitor button').click()")
             # Without a screen a browser cannot ask for another name, and shows a page of its own.
-            wait_until(lambda: window.script("return location.protocol") == "chrome-error:", "it is signed out", 30.0)
+            wait_until(lambda: window.script("return location.protocol") == "chrome-error:", "it is signed out")
             window.open(console.url + "/ui/data/shop/items")
             assert window.script("return location.protocol") == "chrome-error:"
         finally:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cortado.store.client import AsyncClient, AsyncTransaction, Client, Transaction
-from support.server_process import ServerProcess
+from support.server_process import PATIENCE_S, ServerProcess
 
 pytestmark = pytest.mark.process
 
@@ -28,7 +28,7 @@ def test_tasks_on_one_row_all_commit(server: ServerProcess, client: Client, data
         await own.update(1, {"count": found.value["count"] + 1})
 
     async def main() -> None:
-        async with AsyncClient(server.endpoint, timeout_s=60) as many:
+        async with AsyncClient(server.endpoint, timeout_s=PATIENCE_S) as many:
 
             async def count() -> None:
                 for _ in range(5):
@@ -52,7 +52,7 @@ def test_threads_on_one_pair_all_commit(server: ServerProcess, client: Client, d
         assert found is not None
         kv.put(b"k", b"%d" % (int(found.value) + 1))
 
-    opened = [Client(server.endpoint, timeout_s=60) for _ in range(clients)]
+    opened = [Client(server.endpoint, timeout_s=PATIENCE_S) for _ in range(clients)]
 
     def count(number: int) -> None:
         for _ in range(25):

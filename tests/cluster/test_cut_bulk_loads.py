@@ -73,7 +73,7 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
         acknowledged = cut_load(server, run=1, after_rows=1_000)
         # The server has finished the rest of it when nothing is in flight any more.
         wait_until(
-            lambda: all(queue.count == 0 for queue in client.status().queues if queue.name != "calls"), "it ended", 60
+            lambda: all(queue.count == 0 for queue in client.status().queues if queue.name != "calls"), "it ended"
         )
         there = [found.value for found in table.scan()]
         assert len(there) >= acknowledged

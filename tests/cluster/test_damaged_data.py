@@ -15,7 +15,7 @@ from cortado.store.client import Client, Index, Table
 from cortado.store.engine.data_file import newest_meta
 from cortado.store.node.applied_state import FORMAT
 from support.damage import flip
-from support.server_process import ServerProcess
+from support.server_process import PATIENCE_S, ServerProcess
 
 pytestmark = pytest.mark.process
 
@@ -164,7 +164,7 @@ def test_a_directory_that_cannot_be_served_is_refused_in_one_line(
     before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("data.mdb")}
     command = [sys.executable, "-m", "cortado.store.cli", "server", "--data-dir", str(tmp_path / "data")]
     refused = subprocess.run(
-        [*command, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=30, check=False
+        [*command, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert refused.returncode != 0
     assert said in refused.stderr

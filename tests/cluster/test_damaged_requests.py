@@ -93,7 +93,7 @@ def test_a_request_that_damage_hides_is_never_done_again_and_new_ones_are_served
                 found = client.kv("n").get(key)
                 assert found is not None
                 assert found.etag == etag
-            wait_until(lambda: is_served(client), "new requests are served", 30)
+            wait_until(lambda: is_served(client), "new requests are served")
         assert server.stop() == 0
         assert "Traceback" not in server.log
     finally:
@@ -111,11 +111,11 @@ def test_the_loss_of_a_remembered_request_is_accepted_by_forgetting_all_that_it_
         turn(server.data_dir, list(made)[3], bit)
         endpoint = server.start().endpoint
         with Client(endpoint, timeout_s=1) as client:
-            wait_until(lambda: is_served(client), "what is in doubt lies in the past", 30)
-            wait_until(lambda: all(each.is_lost for each in client.status().damage), "it is known to be lost", 30)
+            wait_until(lambda: is_served(client), "what is in doubt lies in the past")
+            wait_until(lambda: all(each.is_lost for each in client.status().damage), "it is known to be lost")
             (lost,) = {each.key.hex() for each in client.status().damage if each.key}
             assert "accepted the loss" in cortado("damage", "accept", lost, "--yes", "-e", endpoint)
-            wait_until(lambda: not client.status().damaged, "nothing is damaged", 30)
+            wait_until(lambda: not client.status().damaged, "nothing is damaged")
             client.kv("n").put(b"newer", b"v")
         with grpc.insecure_channel(endpoint) as channel:
             request_id, (key, _) = list(made.items())[3]
@@ -154,7 +154,7 @@ def test_no_id_that_damage_took_to_the_future_becomes_the_floor(tmp_path: Path, 
             for number in range(300):
                 client.kv("n").put(b"k%d" % number, b"w")
             # The damaged results are forgotten when their time is over.
-            wait_until(lambda: not client.status().damaged, "nothing is damaged", 30)
+            wait_until(lambda: not client.status().damaged, "nothing is damaged")
         assert server.stop() == 0
         assert len(remembered(server.data_dir)) < 450
     finally:
@@ -171,7 +171,7 @@ def test_a_replica_that_lost_a_remembered_request_has_it_again(tmp_path: Path, b
         turn(cluster.nodes[victim].data_dir, list(made)[3], bit)
         cluster.start(victim)
         cluster.wait_converged()
-        wait_until(lambda: not any(each.damaged for each in cluster.statuses().values()), "all are whole", 60)
+        wait_until(lambda: not any(each.damaged for each in cluster.statuses().values()), "all are whole")
         cortado("member", "transfer-leader", victim, "-e", cluster.endpoints)
         with Client(cluster.endpoints) as client:
             client.now()  # Once the new leader is ready.

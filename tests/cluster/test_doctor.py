@@ -156,9 +156,7 @@ def has_seen_down(client: Client, node_id: str) -> bool:
 
 
 def test_a_wrong_clock_and_a_dead_node_are_found_from_any_member(cluster: Cluster) -> None:
-    wait_until(
-        lambda: all(len(each.clock_offsets) == 2 for each in cluster.statuses().values()), "clocks are compared", 30.0
-    )
+    wait_until(lambda: all(len(each.clock_offsets) == 2 for each in cluster.statuses().values()), "clocks are compared")
     doctor = Doctor("--endpoint", cluster.addresses["n1"])
     assert set(doctor.facts["nodes"]) == set(cluster.addresses.values())
     assert doctor.checks["nodes answer"] == ("ok", "3 of 3")

@@ -259,7 +259,7 @@ def test_a_namespace_whose_grace_is_over_is_cleared(tmp_path: Path) -> None:
         before = client.now()
         client.drop_namespace("n")
         kv.put(b"new", b"v")
-        wait_until(lambda: not client.dropped(), "it is cleared", 60)
+        wait_until(lambda: not client.dropped(), "it is cleared")
         with pytest.raises(NotFound, match="no dropped namespace n"):
             client.undrop_namespace("n")
         with pytest.raises(SnapshotTooOld):

@@ -90,14 +90,14 @@ def test_a_followed_backup_comes_back_as_of_any_time(tmp_path: Path, seed: int) 
         for _ in range(20):
             history.step()
         with following(client, quick(directory, history=is_history)):
-            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
+            wait_until((directory / MANIFEST).exists, "the backup is there")
             for _ in range(60):
                 history.step()
                 times.append(client.now())
             while not (directory / segment_name(3)).exists():
                 history.step()
                 times.append(client.now())
-            wait_until(lambda: reaches(directory, times[-1]), "all is followed", 60.0)
+            wait_until(lambda: reaches(directory, times[-1]), "all is followed")
         since = whole_backup(LocalDirectory(directory)).shape.at
         times = [at for at in times if at > since]
         states = {at: state_of(client, at) for at in times[::7]}
@@ -138,7 +138,7 @@ def test_a_follower_that_is_killed_goes_on_without_gap_or_repetition(tmp_path: P
         for segments in (0, 3, 8, 15):
             with subprocess.Popen([sys.executable, "-c", FOLLOW, server.endpoint, str(directory)]) as process:
                 wanted = directory / (segment_name(segments) if segments else MANIFEST)
-                wait_until(wanted.exists, "it follows", 60.0)
+                wait_until(wanted.exists, "it follows")
                 process.kill()
             if segments:
                 # A segment that was cut off before its manifest.
@@ -148,7 +148,7 @@ def test_a_follower_that_is_killed_goes_on_without_gap_or_repetition(tmp_path: P
         ended.set()
         writer.join(60)
         with Client(server.endpoint, read_from="any") as client, following(client, quick(directory)):
-            wait_until(lambda: reaches(directory, put[-1][1]), "all is followed", 60.0)
+            wait_until(lambda: reaches(directory, put[-1][1]), "all is followed")
     found = [
         (key, timestamp)
         for backup in chain_of(directory)
@@ -172,9 +172,9 @@ def test_what_was_collected_meanwhile_is_refused_and_left_as_it_is(tmp_path: Pat
             client.kv("log").put(b"a", b"again")
             return client.backups.plan().oldest > at
 
-        wait_until(is_too_old, "the safepoint has passed the backup", 60.0)
+        wait_until(is_too_old, "the safepoint has passed the backup")
         with following(client, quick(directory)) as ended:
-            wait_until(lambda: bool(ended), "it is refused", 60.0)
+            wait_until(lambda: bool(ended), "it is refused")
         assert isinstance(ended[0], SnapshotTooOld)
         assert [each.segment for each in chain_of(directory)] == [0]
 
@@ -183,8 +183,8 @@ def test_a_follower_keeps_what_it_has_not_written_yet(tmp_path: Path) -> None:
     directory = tmp_path / "backup"
     with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
         with following(client, FollowRequest(BackupRequest(directory), segment_s=3600)):
-            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
-            wait_until(lambda: len(client.collection.leases()) == 1, "it has a lease of its own", 60.0)
+            wait_until((directory / MANIFEST).exists, "the backup is there")
+            wait_until(lambda: len(client.collection.leases()) == 1, "it has a lease of its own")
             at = tip(directory)
             assert client.collection.leases()[0].timestamp == at
             for number in range(20):
@@ -202,7 +202,7 @@ def test_a_directory_is_followed_by_one_process_at_a_time(tmp_path: Path) -> Non
         Client(server.endpoint) as client,
         following(client, quick(directory)) as first,
     ):
-        wait_until((directory / segment_name(1)).exists, "it follows", 60.0)
+        wait_until((directory / segment_name(1)).exists, "it follows")
         with pytest.raises(InvalidArgument, match="is followed by another process"):
             follow_backup(client, quick(directory), lambda: nullcontext(Event()))
         assert not first
@@ -214,10 +214,10 @@ def test_a_segment_that_somebody_else_wrote_ends_a_follower(tmp_path: Path) -> N
     directory = tmp_path / "backup"
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         with following(client, FollowRequest(BackupRequest(directory), segment_s=3600)) as first:
-            wait_until(lambda: bool(client.collection.leases() and (directory / MANIFEST).exists()), "it follows", 60.0)
+            wait_until(lambda: bool(client.collection.leases() and (directory / MANIFEST).exists()), "it follows")
             client.kv("log").put(b"a", b"tea")
             with following(client, quick(f"file://{directory}")):
-                wait_until((directory / segment_name(2) / MANIFEST).exists, "the other one follows", 60.0)
+                wait_until((directory / segment_name(2) / MANIFEST).exists, "the other one follows")
         assert isinstance(first[0], InvalidArgument)
         assert "is followed by another process: segment-00000001 is there already" in first[0].message()
     assert check_backup(directory).versions == 1
@@ -247,9 +247,9 @@ def test_the_command_ends_with_a_whole_segment(tmp_path: Path, number: signal.Si
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, "backup", "create", str(directory)]
         with subprocess.Popen([*command, "--follow", "-q"], stdout=subprocess.PIPE, text=True) as process:
-            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
+            wait_until((directory / MANIFEST).exists, "the backup is there")
             client.kv("log").put(b"a", b"tea")
-            wait_until((directory / segment_name(1) / MANIFEST).exists, "it follows", 60.0)
+            wait_until((directory / segment_name(1) / MANIFEST).exists, "it follows")
             client.kv("log").put(b"a", b"again")
             process.send_signal(number)
             said, _ = process.communicate(timeout=60)
@@ -264,17 +264,17 @@ def test_three_nodes_are_followed_through_killed_leaders(tmp_path: Path) -> None
         ended, put = Event(), list[tuple[bytes, Timestamp]]()
         writer = Thread(target=lambda: put.extend(put_while(cluster.endpoints, ended.is_set)))
         with following(client, quick(directory)) as followed:
-            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
+            wait_until((directory / MANIFEST).exists, "the backup is there")
             writer.start()
             for segments in (3, 9):
-                wait_until((directory / segment_name(segments)).exists, "it follows", 60.0)
+                wait_until((directory / segment_name(segments)).exists, "it follows")
                 leader = cluster.leader()
                 cluster.kill(leader)
                 cluster.start(leader)
-            wait_until((directory / segment_name(15)).exists, "it follows", 60.0)
+            wait_until((directory / segment_name(15)).exists, "it follows")
             ended.set()
             writer.join(60)
-            wait_until(lambda: reaches(directory, put[-1][1]), "all is followed", 60.0)
+            wait_until(lambda: reaches(directory, put[-1][1]), "all is followed")
             assert not followed
         expected = versions_of(client, put[-1][1], ZERO)
     (tmp_path / "restored").mkdir()
@@ -289,14 +289,14 @@ def test_a_server_that_is_down_for_a_while_is_waited_for(tmp_path: Path) -> None
     server = ServerProcess(tmp_path / "data").start()
     try:
         with Client(server.endpoint, timeout_s=1.0) as client, following(client, quick(directory)) as ended:
-            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
+            wait_until((directory / MANIFEST).exists, "the backup is there")
             server.kill()
             with pytest.raises(CortadoError):
                 client.kv("log").put(b"a", b"1")
             server.start()
             with Client(server.endpoint) as other:
                 ts = Timestamp.parse(other.kv("log").put(b"b", b"2"))
-            wait_until(lambda: reaches(directory, ts), "all is followed", 60.0)
+            wait_until(lambda: reaches(directory, ts), "all is followed")
             assert not ended
     finally:
         server.kill()
@@ -325,22 +325,22 @@ def test_what_is_built_dropped_cleared_and_collected_meanwhile_comes_back_as_it_
             client.create_table(name, ["id"], subject=TABLE)
             client.table(name).bulk({"id": number, "name": f"name {number % 7}", "left": 0} for number in range(500))
         with following(client, quick(directory)) as ended:
-            wait_until((directory / MANIFEST).exists, "the backup is there", 60.0)
+            wait_until((directory / MANIFEST).exists, "the backup is there")
             client.create_index(TABLE, Index("by_name", ("name",)))
             client.drop_table("shop.dropped")
             client.truncate_table("shop.truncated")
             client.table("shop.truncated").put({"id": 1, "name": "again", "left": 1})
-            wait_until(lambda: not client.dropped(), "what was dropped is cleared", 120.0)
+            wait_until(lambda: not client.dropped(), "what was dropped is cleared")
             with client.large_transaction([TABLE]) as large:
                 large.table(TABLE).bulk({"id": number, "name": "large", "left": 2} for number in range(400, 900))
             client.kv("log").batch([Put(b"%d" % number, b"tea") for number in range(50)])
             client.kv("log").delete_range(b"1", b"2")
             at = client.now()
             expected = rows_of(client)
-            wait_until(lambda: reaches(directory, at), "all is followed", 60.0)
+            wait_until(lambda: reaches(directory, at), "all is followed")
             client.drop_table(TABLE)
             after = client.now()
-            wait_until(lambda: reaches(directory, after), "all is followed", 60.0)
+            wait_until(lambda: reaches(directory, after), "all is followed")
             assert not ended
     check_backup(directory)
     assert expected[TABLE] == expected[f"{TABLE}:by_name"]
@@ -385,12 +385,12 @@ def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
                     client.kv("log").put(b"a", b"tea")
                     return bool(ended)
 
-                wait_until(has_ended, "the store fails", 60.0)
+                wait_until(has_ended, "the store fails")
         assert isinstance(ended[0], InvalidArgument)
         assert "cannot be written: no answer" in ended[0].message()
         with following(client, quick(url)):
             ts = Timestamp.parse(client.kv("log").put(b"b", b"tea"))
-            wait_until(lambda: reaches_url(ts), "all is followed", 60.0)
+            wait_until(lambda: reaches_url(ts), "all is followed")
         expected = versions_of(client, ts, ZERO)
     with running_server(tmp_path / "restored") as server, Client(server.endpoint) as client:
         assert restore_backup(client, RestoreRequest(url, at=ts)).timestamp == ts
@@ -410,9 +410,9 @@ def test_what_a_restore_brought_is_in_no_backup_that_goes_on_from_before(tmp_pat
             create_backup(client, BackupRequest(tmp_path / name))
         assert tip(tmp_path / "base") > tip(brought)
         with following(client, quick(followed)) as ended:
-            wait_until((followed / segment_name(1)).exists, "it follows", 60.0)
+            wait_until((followed / segment_name(1)).exists, "it follows")
             restore_backup(client, RestoreRequest(brought))
-            wait_until(lambda: bool(ended), "it ends", 60.0)
+            wait_until(lambda: bool(ended), "it ends")
         assert isinstance(ended[0], Restoring | SnapshotTooOld)
         with pytest.raises(SnapshotTooOld):
             follow_backup(client, quick(followed), lambda: nullcontext(Event()))

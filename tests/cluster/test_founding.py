@@ -61,7 +61,7 @@ def pods(tmp_path: Path) -> Iterator[Pods]:
 def ended(node: ServerProcess, code: int) -> str:
     """Return the log of a start that must end by itself."""
     node.launch()
-    wait_until(lambda: not node.is_running, f"the node gives up\n{node.log}", 30)
+    wait_until(lambda: not node.is_running, f"the node gives up\n{node.log}")
     assert node.stop() == code, node.log
     return node.log
 
@@ -88,7 +88,7 @@ def test_a_cluster_is_founded_once_and_a_lost_first_directory_founds_no_other(po
     first.start()
     for name in ("n2", "n3"):
         # Once there is a cluster, those that it was not told of end, as ever.
-        wait_until(lambda node=pods.nodes[name]: not node.is_running, "it is refused", 30)  # type: ignore[misc]
+        wait_until(lambda node=pods.nodes[name]: not node.is_running, "it is refused")  # type: ignore[misc]
         cortado("member", "add", name, pods.peers[name], "--endpoint", first.endpoint)
         pods.nodes[name].start()
         cortado("member", "promote", name, "--wait", "--endpoint", first.endpoint)

@@ -94,7 +94,7 @@ def test_a_full_disk_refuses_writes_and_loses_nothing_over_a_kill(small_disk: Pa
 
             ballast.unlink()
             more_ballast.unlink()
-            wait_until(lambda: fill(client, "again", stored, 1) is None, "writes are taken again", 60)
+            wait_until(lambda: fill(client, "again", stored, 1) is None, "writes are taken again")
             assert client.status().state == "serving"
         server.kill()
         with Client(server.start().endpoint, timeout_s=10) as client:
@@ -162,7 +162,7 @@ def test_what_frees_room_passes_on_a_full_disk_and_writes_come_back(small_disk: 
                 free()
         server.kill()
         with Client(again.start().endpoint, timeout_s=10) as client:
-            wait_until(lambda: fill(client, "again", stored, 1) is None, "writes are taken again", 60)
+            wait_until(lambda: fill(client, "again", stored, 1) is None, "writes are taken again")
             assert everything(client) == stored
             assert [table.full_name for table in client.tables()] == ["shop.b", "shop.c", "shop.d"]
     finally:

@@ -107,13 +107,13 @@ def test_all_goes_on_and_nothing_is_lost(disk: Path, tmp_path: Path) -> None:
             for is_killed in (False, True):
                 until_all_go_on(work)
                 fill(ballast)
-                wait_until(lambda: client.status().state != "serving", "it is known to be full", 30)
+                wait_until(lambda: client.status().state != "serving", "it is known to be full")
                 if is_killed:
                     server.kill()
                 ballast.unlink()
                 if is_killed:
                     server.start()
-                wait_until(lambda: is_writable(client), "writes are taken again", 60)
+                wait_until(lambda: is_writable(client), "writes are taken again")
             until_all_go_on(work)
         counted = client.kv("counters").get(b"c")
         assert counted is not None
@@ -130,7 +130,7 @@ STEPS = ("_add", "_write", "_build", "_drop", "_lease")
 
 def until_all_go_on(work: Work) -> None:
     before = dict(work.done)
-    wait_until(lambda: all(work.done.get(each, 0) > before.get(each, 0) for each in STEPS), "all go on", 60)
+    wait_until(lambda: all(work.done.get(each, 0) > before.get(each, 0) for each in STEPS), "all go on")
 
 
 def is_writable(client: Client) -> bool:

@@ -64,7 +64,7 @@ class Load:
 
     def wait_for_writes(self, count: int = 20) -> None:
         goal = len(self.acknowledged) + count
-        wait_until(lambda: len(self.acknowledged) >= goal or bool(self.wrong), f"{count} more writes", 60)
+        wait_until(lambda: len(self.acknowledged) >= goal or bool(self.wrong), f"{count} more writes")
         assert not self.wrong, self.wrong[:3]
 
     def _guarded(self, work: Callable[..., None], *arguments: Any) -> None:
@@ -250,7 +250,7 @@ def test_what_callers_over_http_were_told_stays_true(
             load.wait_for_writes()
             hurt(three_nodes, load)
             three_nodes.mend()
-            wait_until(lambda: bool(load.wrong or (load.lists and load.resumed)), "a list, and a watch again", 60)
+            wait_until(lambda: bool(load.wrong or (load.lists and load.resumed)), "a list, and a watch again")
         assert not load.wrong, load.wrong[:5]
         assert load.lists and load.resumed, load.statuses
         assert "Traceback" not in gateway.log.read_text()

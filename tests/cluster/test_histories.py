@@ -125,7 +125,7 @@ def crash(server: ServerProcess, _hurt: Callable[[], bool]) -> None:
 
 def hang(server: ServerProcess, hurt: Callable[[], bool]) -> None:
     server.pause()
-    wait_until(hurt, "some outcome is unknown", 60)
+    wait_until(hurt, "some outcome is unknown")
     server.resume()
 
 
@@ -146,7 +146,7 @@ def test_what_clients_see_is_linearizable_over_crashes_and_pauses(
                 def enough(done: int = done) -> bool:
                     return sum(len(caller.history) for caller in callers) >= done
 
-                wait_until(enough, f"{done} calls have ended", 60)
+                wait_until(enough, f"{done} calls have ended")
                 if round_ < 3:
                     before = sum(caller.unknown for caller in callers)
 
@@ -229,7 +229,7 @@ def test_every_acknowledged_increment_counts_once_and_an_unknown_one_at_most_onc
                 def enough(done: int = done) -> bool:
                     return sum(len(thread.acknowledged) for thread in threads) >= done
 
-                wait_until(enough, f"{done} increments are acknowledged", 60)
+                wait_until(enough, f"{done} increments are acknowledged")
                 if round_ < 3:
                     before = sum(len(thread.unknown) for thread in threads)
 

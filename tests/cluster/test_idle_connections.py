@@ -124,7 +124,7 @@ def _wait_heard(client: Client, leader: str) -> None:
             each.last_heard_ms < 1_000 and each.behind is not None and each.behind < 50 for each in others
         )
 
-    wait_until(are_heard, "both followers are back", 60)
+    wait_until(are_heard, "both followers are back")
 
 
 def test_a_server_raises_its_limit_of_open_files_as_far_as_it_may(tmp_path: Path) -> None:

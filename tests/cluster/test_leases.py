@@ -140,7 +140,7 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
             cluster.kill(leader)
             cluster.leader(besides=[leader])
             # By then the renewed lease would have ended, too, without the renewals.
-            wait_until(lambda: dead.lease_id.hex() not in held(client), "the lease that nobody keeps has ended", 30)
+            wait_until(lambda: dead.lease_id.hex() not in held(client), "the lease that nobody keeps has ended")
             assert held(client)[lease.lease_id] == "kept"
             past = client.at(lease.timestamp).kv("leases").get(b"k")
             assert past is not None
@@ -164,7 +164,7 @@ def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected
                 found = client.collection.status()
                 return found.safepoint == before and found.holder is not None
 
-            wait_until(is_held, "the lease holds the safepoint", 30)
+            wait_until(is_held, "the lease holds the safepoint")
             found = client.collection.status()
             assert found.holder is not None
             assert (found.holder.label, found.retention_ms) == ("a reader", 1_000)
@@ -179,8 +179,8 @@ def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected
             except SnapshotTooOld:
                 return True
 
-        wait_until(is_refused, "what is not leased any more is collected", 30)
-        wait_until(lambda: client.collection.run() > 0 or client.collection.status().removed > 0, "it is removed", 30)
+        wait_until(is_refused, "what is not leased any more is collected")
+        wait_until(lambda: client.collection.run() > 0 or client.collection.status().removed > 0, "it is removed")
         with pytest.raises(SnapshotTooOld), client.lease(before):
             pass
 
@@ -194,12 +194,12 @@ def test_a_watch_that_begins_at_a_leased_timestamp_has_every_change_however_long
         with client.lease(label="a slow consumer") as lease:
             for number in range(5):
                 pairs.put(b"k", b"%d" % number)
-            wait_until(lambda: client.collection.status().safepoint >= lease.timestamp, "all but that may go", 20)
+            wait_until(lambda: client.collection.status().safepoint >= lease.timestamp, "all but that may go")
             client.collection.run()
             with pairs.watch(after=lease.timestamp, until=client.now()) as late:
                 seen = [event.value for event in late if isinstance(event, Changed)]
             assert seen == [b"%d" % number for number in range(5)]
             began = lease.timestamp
-        wait_until(lambda: client.collection.status().safepoint > began, "it goes on", 20)
+        wait_until(lambda: client.collection.status().safepoint > began, "it goes on")
         with pytest.raises(SnapshotTooOld), pairs.watch(after=began, until=client.now()) as late:
             list(late)

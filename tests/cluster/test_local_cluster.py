@@ -56,7 +56,7 @@ class LocalCluster:
             found.update(self.nodes()[node_id])
             return bool(found["state"] == state)
 
-        wait_until(is_so, f"{node_id} is {state}", 60.0)
+        wait_until(is_so, f"{node_id} is {state}")
         return found
 
     def pids(self) -> list[int]:
@@ -99,7 +99,7 @@ def test_it_is_begun_hurt_mended_and_gone_on_with(local: LocalCluster) -> None:
         # A node that dies is started again.
         local.run("kill", "n2")
         killed = status["nodes"][1]["pid"]
-        wait_until(lambda: local.nodes()["n2"]["pid"] not in (None, killed), "n2 runs again", 60.0)
+        wait_until(lambda: local.nodes()["n2"]["pid"] not in (None, killed), "n2 runs again")
         again = local.wait_for("n2", "serving")
         assert (again["starts"], again["last_exit"]) == (2, -signal.SIGKILL)
 
@@ -115,10 +115,10 @@ def test_it_is_begun_hurt_mended_and_gone_on_with(local: LocalCluster) -> None:
         local.run("partition", leader)
         others = sorted({"n1", "n2", "n3"} - {leader})
         assert local.nodes()[leader]["cut_off_from"] == others
-        wait_until(lambda: local.nodes()[leader]["role"] != "leader", "it steps down", 60.0)
+        wait_until(lambda: local.nodes()[leader]["role"] != "leader", "it steps down")
         client.kv("n").put(b"cut", b"v")
         local.run("heal")
-        wait_until(lambda: local.nodes()[leader]["state"] == "serving", "it is back", 60.0)
+        wait_until(lambda: local.nodes()[leader]["state"] == "serving", "it is back")
         assert local.nodes()[leader]["cut_off_from"] == []
 
     pids = local.pids()
@@ -140,7 +140,7 @@ def test_nothing_outlives_a_supervisor_that_was_killed(local: LocalCluster) -> N
     pids = local.pids()
     assert len(pids) == 3
     os.kill(local.status()["supervisor_pid"], signal.SIGKILL)
-    wait_until(lambda: not any(_is_alive(pid) for pid in pids), "nothing is left, paused or not", 20.0)
+    wait_until(lambda: not any(_is_alive(pid) for pid in pids), "nothing is left, paused or not")
     assert local.status()["up"] is False
     assert "ready" in local.up()
 
@@ -228,7 +228,7 @@ def test_a_node_that_was_removed_by_hand_is_left_alone_and_logs_tell_of_all(loca
     endpoints = local.status()["endpoints"]
     cortado("member", "remove", "n2", "--yes", "--endpoint", endpoints)
     local.wait_for("n2", "removed")
-    wait_until(lambda: local.nodes()["n2"]["pid"] is None, "its process ends", 30.0)
+    wait_until(lambda: local.nodes()["n2"]["pid"] is None, "its process ends")
     assert local.status()["endpoints"] == endpoints.split(",")[0]
 
     lines = local.run("logs", "--lines", "500").splitlines()

@@ -48,7 +48,7 @@ def wait_lost(endpoint: str) -> str:
     def lost() -> list[str]:
         return [item.key.hex() for item in damage_of(endpoint) if item.is_lost and item.key]
 
-    wait_until(lambda: len(lost()) == 1, "the leader knows the one that is lost", 60)
+    wait_until(lambda: len(lost()) == 1, "the leader knows the one that is lost")
     return lost()[0]
 
 
@@ -81,7 +81,7 @@ def test_a_node_alone_gives_up_a_stray(tmp_path: Path, bit: int) -> None:
             with pytest.raises(DataLoss):
                 list(client.kv("n").scan())
             assert "accepted the loss" in cortado("damage", "accept", stored, "--yes", "-e", endpoint)
-            wait_until(partial(is_whole, endpoint), "nothing is damaged", 60)
+            wait_until(partial(is_whole, endpoint), "nothing is damaged")
             assert_only_lost(client)
         assert server.stop() == 0
         endpoint = server.start().endpoint
@@ -125,7 +125,7 @@ def test_replicas_give_up_a_version_that_each_has_under_a_wrong_key(tmp_path: Pa
                 cortado("damage", "accept", other, "--yes", "-e", cluster.endpoints)
         assert "accepted the loss" in cortado("damage", "accept", stored, "--yes", "-e", cluster.endpoints)
         for name in cluster.nodes:
-            wait_until(partial(is_whole, cluster.addresses[name]), f"{name} is whole", 60)
+            wait_until(partial(is_whole, cluster.addresses[name]), f"{name} is whole")
         assert_only_lost(client)
         cluster.assert_same_contents("n")
         for name in cluster.nodes:

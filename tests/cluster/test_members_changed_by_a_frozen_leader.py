@@ -63,7 +63,7 @@ def test_a_change_that_is_made_when_the_leader_goes_on_was_told_as_unknown(tmp_p
             cluster.resume(leader)
         cluster.wait_converged()
         with Client(cluster.endpoints, timeout_s=30) as client:
-            wait_until(lambda: bool(client.membership.members().leader), "somebody leads", 30.0)
+            wait_until(lambda: bool(client.membership.members().leader), "somebody leads")
     finally:
         cluster.end()
 

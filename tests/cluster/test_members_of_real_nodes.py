@@ -73,7 +73,7 @@ class Writers:
             assert [each.problem for each in self._threads if each.problem is not None] == []
             return all(each.done >= goal for each, goal in zip(self._threads, goals, strict=True))
 
-        wait_until(is_reached, "all writers go on", 60.0)
+        wait_until(is_reached, "all writers go on")
 
     def stop(self) -> None:
         self._stop_event.set()
@@ -110,7 +110,7 @@ def wait_caught_up(cluster: Cluster) -> None:
             others = [each for each in found.members if each.node_id != found.leader]
             return all(each.behind is not None and each.behind < 50 and each.last_heard_ms < 1_000 for each in others)
 
-        wait_until(are_caught_up, "all members are caught up", 60.0)
+        wait_until(are_caught_up, "all members are caught up")
 
 
 def test_one_node_with_data_becomes_three_under_load(tmp_path: Path) -> None:

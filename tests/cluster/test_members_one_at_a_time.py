@@ -45,7 +45,7 @@ def test_a_second_change_waits_for_the_first_and_says_so(tmp_path: Path) -> None
             cluster.resume(name)
         with Client(cluster.endpoints, timeout_s=30) as client:
             # The change that was begun is completed, and then the next one can be.
-            wait_until(lambda: client.membership.members().member("n8") is not None, "the first change is made", 60.0)
+            wait_until(lambda: client.membership.members().member("n8") is not None, "the first change is made")
             client.membership.add("n9", "127.0.0.1:9")
             found = {each.node_id for each in client.membership.members(at_leader=True).members}
             assert found == {"n1", "n2", "n3", "n8", "n9"}
@@ -73,7 +73,7 @@ def test_a_node_that_comes_back_at_another_address_tells_the_cluster(tmp_path: P
                     and member.peer_address == moved.peer_address
                 )
 
-            wait_until(is_known, "the new address is known", 60.0)
+            wait_until(is_known, "the new address is known")
             client.kv("n").put(b"k", b"v")
         with Client(moved.endpoint, timeout_s=30) as client:
             assert client.kv("n").get(b"k") is not None

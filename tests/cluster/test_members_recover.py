@@ -99,7 +99,7 @@ def test_what_cannot_be_a_cluster_is_refused_and_left_as_it_is(tmp_path: Path) -
         cluster.nodes["n1"].start()
         cortado("member", "add", "n2", cluster.nodes["n2"].peer_address, "--endpoint", cluster.addresses["n1"])
         cluster.nodes["n2"].start()
-        wait_until(lambda: _applied(cluster, "n2") > 1, "the learner has something", 30.0)
+        wait_until(lambda: _applied(cluster, "n2") > 1, "the learner has something")
         cluster.kill("n1", "n2")
         learner = cluster.nodes["n2"].data_dir
         before = contents(learner)

@@ -211,13 +211,13 @@ def test_a_removed_node_says_so_and_stays_calm(tmp_path: Path) -> None:
         removed = cluster.follower()
         node: ServerProcess = cluster.nodes[removed]
         cortado("member", "remove", removed, "--yes", "--endpoint", cluster.endpoints)
-        wait_until(lambda: "was removed" in node.log, "its log says so", 20.0)
-        wait_until(lambda: "was removed" in _state(cluster, removed), "its state says so", 20.0)
+        wait_until(lambda: "was removed" in node.log, "its log says so")
+        wait_until(lambda: "was removed" in _state(cluster, removed), "its state says so")
         lines = len(node.log.splitlines())
         term = cluster.term()
         node.stop()
         node.start()
-        wait_until(lambda: "was removed" in _state(cluster, removed), "its state says so again", 20.0)
+        wait_until(lambda: "was removed" in _state(cluster, removed), "its state says so again")
         assert cluster.leader(besides=[removed])
         assert cluster.term() == term, "it disturbs nobody"
         assert len(node.log.splitlines()) < lines + 40

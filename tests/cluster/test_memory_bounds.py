@@ -141,7 +141,7 @@ def test_loads_of_large_rows_over_the_same_keys_stay_within_the_budget_while_old
                 for each in streams:
                     each.join()
                 gone = number * 64 * 3 * rows
-                wait_until(lambda gone=gone: client.collection.status().removed >= gone, "old versions go", 120)
+                wait_until(lambda gone=gone: client.collection.status().removed >= gone, "old versions go")
         assert written == [3 * rows] * 64 * rounds
         # The budget, the incoming message of each stream, the end of the log (raft.retain-bytes), and the items that
         # one transaction packs.

@@ -59,7 +59,7 @@ def test_what_messages_of_many_calls_are_told_stays_true_while_leaders_change(tm
 
         try:
             for round_ in range(1, 6):
-                wait_until(lambda enough=round_ * DONE_BETWEEN: done() >= enough, "writes are acknowledged", 120)
+                wait_until(lambda enough=round_ * DONE_BETWEEN: done() >= enough, "writes are acknowledged")
                 hurt(cluster, source)
         finally:
             stop.set()

@@ -166,16 +166,16 @@ def _use_up(told: Story, cluster: Cluster) -> None:
     with Client(cluster.endpoints) as client:
         client.kv("m").put(b"1", VALUE)
         client.quotas.set("namespace:m", stored_bytes=len(VALUE) * 2)
-        wait_until(lambda: number("cortado_quotas", kind="namespace") == 1, "there is a quota", 15)
-        wait_until(lambda: 0 < number(fullest) < 1, "some of it is used", 15)
+        wait_until(lambda: number("cortado_quotas", kind="namespace") == 1, "there is a quota")
+        wait_until(lambda: 0 < number(fullest) < 1, "some of it is used")
         client.kv("m").put(b"2", VALUE)
-        wait_until(lambda: number(fullest) > 1, "all of it is used", 15)
+        wait_until(lambda: number(fullest) > 1, "all of it is used")
         for refused in (1, 2):
             with pytest.raises(QuotaExceeded):
                 client.with_timeout(1).kv("m").put(b"3", VALUE)
             assert number("cortado_quota_refused_total", kind="namespace", limit="stored_bytes") == refused
         client.quotas.remove("namespace:m")
-        wait_until(lambda: number("cortado_quotas", kind="namespace") == 0, "it is gone", 15)
+        wait_until(lambda: number("cortado_quotas", kind="namespace") == 0, "it is gone")
 
 
 def _build(told: Story, cluster: Cluster) -> None:
@@ -193,7 +193,7 @@ def _build(told: Story, cluster: Cluster) -> None:
             told.look((leader, cluster.nodes[leader]))
             return not value(told.scrapes[leader][-1], "cortado_jobs_running")
 
-        wait_until(is_built, "the index is built", 60)
+        wait_until(is_built, "the index is built")
 
 
 def _stage(told: Story, cluster: Cluster) -> None:
@@ -218,10 +218,8 @@ def _stage(told: Story, cluster: Cluster) -> None:
         messages = [documents_pb2.BulkRequest(start=start), documents_pb2.BulkRequest(chunk=chunk)]
         for reply in documents_pb2_grpc.DocumentsStub(channel).Bulk(iter(messages), timeout=10):
             assert reply.written == 1
-    wait_until(lambda: number("cortado_large_transactions_open") == 0, "the transaction has expired", 15)
-    wait_until(
-        lambda: number("cortado_large_transaction_items_resolved_total") > 0, "what it has staged is taken away", 15
-    )
+    wait_until(lambda: number("cortado_large_transactions_open") == 0, "the transaction has expired")
+    wait_until(lambda: number("cortado_large_transaction_items_resolved_total") > 0, "what it has staged is taken away")
 
 
 def _lease(told: Story, cluster: Cluster) -> None:
@@ -233,12 +231,12 @@ def _lease(told: Story, cluster: Cluster) -> None:
         return value(told.scrapes[leader][-1], name)
 
     with Client(cluster.endpoints) as client, client.lease(ttl_s=1):
-        wait_until(lambda: number("cortado_lease_oldest_seconds") > 0, "the lease is seen", 15)
+        wait_until(lambda: number("cortado_lease_oldest_seconds") > 0, "the lease is seen")
     with grpc.insecure_channel(cluster.addresses[cluster.leader()]) as channel:
         asked = collection_pb2.AcquireLeaseRequest(lease_id=bytes(16), ttl_ms=1_000)
         collection_pb2_grpc.CollectionStub(channel).AcquireLease(asked, timeout=5)
-    wait_until(lambda: number("cortado_leases_expired_total") > 0, "a lease has ended", 15)
-    wait_until(lambda: number("cortado_collected_items_total") > 0, "old versions were collected", 15)
+    wait_until(lambda: number("cortado_leases_expired_total") > 0, "a lease has ended")
+    wait_until(lambda: number("cortado_collected_items_total") > 0, "old versions were collected")
 
 
 @contextmanager
@@ -267,7 +265,7 @@ def _fall_behind(told: Story, cluster: Cluster) -> None:
         told.look((behind, cluster.nodes[behind]), (leader, cluster.nodes[leader]))
         return value(told.scrapes[behind][-1], "cortado_snapshots_installed_total") > 0
 
-    wait_until(is_installed, f"{behind} has a snapshot", 30)
+    wait_until(is_installed, f"{behind} has a snapshot")
     cluster.wait_converged()
     told.look(*cluster.nodes.items())
 
@@ -280,10 +278,10 @@ def _stall(told: Story, cluster: Cluster) -> None:
     callers = [threading.Thread(target=_call, args=(cluster.addresses[leader], n, stop)) for n in range(CALLERS)]
     for each in callers:
         each.start()
-    wait_until(lambda: _is_refused(told, leader, cluster.nodes[leader]), "writes are refused", 15)
+    wait_until(lambda: _is_refused(told, leader, cluster.nodes[leader]), "writes are refused")
     for name in others:
         cluster.pause(name)
-    wait_until(lambda: _is_leaderless(told, leader, cluster.nodes[leader]), "the leader gives up", 15)
+    wait_until(lambda: _is_leaderless(told, leader, cluster.nodes[leader]), "the leader gives up")
     stop.set()
     for name in others:
         cluster.resume(name)
@@ -318,7 +316,7 @@ def _lose_the_leader(told: Story, cluster: Cluster) -> None:
     old = cluster.leader()
     cluster.kill(old)
     new = cluster.leader(besides=[old])
-    wait_until(lambda: readiness(cluster.nodes[new])[0] == 200, f"{new} is ready", 20)
+    wait_until(lambda: readiness(cluster.nodes[new])[0] == 200, f"{new} is ready")
     told.look((new, cluster.nodes[new]))
     shown = cortado("top", "--once", "--interval", "0.3", "-o", "json", "-e", cluster.endpoints)
     told.top = [json.loads(line) for line in shown.splitlines()]
@@ -331,8 +329,8 @@ def _lose_the_majority(told: Story, cluster: Cluster) -> None:
     server = cluster.nodes[alone]
 
     def look(when: str, wanted: int) -> None:
-        wait_until(lambda: readiness(server)[0] == wanted, f"/readyz says {wanted} {when}", 30)
-        wait_until(lambda: _health(cluster.addresses[alone]) == (1 if wanted == 200 else 2), f"health {when}", 5)
+        wait_until(lambda: readiness(server)[0] == wanted, f"/readyz says {wanted} {when}")
+        wait_until(lambda: _health(cluster.addresses[alone]) == (1 if wanted == 200 else 2), f"health {when}")
         status, said = readiness(server)
         reasons = {each["reason"] for each in said["reasons"]}
         told.ready.append((when, status, reasons, _health(cluster.addresses[alone])))
@@ -369,7 +367,7 @@ def _run_out_of_room(told: Story, folder: Path) -> None:
             numbers = count()
             # Entries that wait to be applied count as if they took room of their own, so the first refusal is not
             # final.
-            wait_until(is_full, "there is no room", 30)
+            wait_until(is_full, "there is no room")
         status, said = readiness(server)
         told.ready.append(("full", status, {each["reason"] for each in said["reasons"]}, 0))
         told.look(("tls", server))

@@ -65,7 +65,7 @@ def test_no_add_is_lost_or_doubled_over_all_lives(three_nodes: Cluster) -> None:
     with Adders(three_nodes.endpoints) as adders:
         for _ in range(KILLS):
             before = sum(adders.acknowledged)
-            wait_until(lambda before=before: sum(adders.acknowledged) > before + 50, "adds go on", 60)  # type: ignore[misc]
+            wait_until(lambda before=before: sum(adders.acknowledged) > before + 50, "adds go on")  # type: ignore[misc]
             leader = three_nodes.leader()
             three_nodes.kill(leader)
             three_nodes.start(leader)
@@ -98,14 +98,14 @@ def test_at_the_end_of_the_grace_all_pairs_come_back_or_none(tmp_path: Path) -> 
                 server.start()
             # Some of them only once their record goes, or is marked; the others at any time before.
             if pick.random() < 0.5:
-                wait_until(lambda name=name: not _may_come_back(client, name), "the grace is over", 60)  # type: ignore[misc]
+                wait_until(lambda name=name: not _may_come_back(client, name), "the grace is over")  # type: ignore[misc]
             try:
                 client.undrop_namespace(name)
                 expected = PAIRS
             except (InvalidArgument, NotFound):
                 expected = 0
             assert sum(1 for _ in client.kv(name).scan(keys_only=True)) == expected
-        wait_until(lambda: not client.dropped(), "all that stays away is cleared", 60)
+        wait_until(lambda: not client.dropped(), "all that stays away is cleared")
 
 
 def _may_come_back(client: Client, name: str) -> bool:

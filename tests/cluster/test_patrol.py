@@ -113,8 +113,8 @@ def test_a_replica_that_lost_a_row_to_a_flipped_bit_has_it_again(tmp_path: Path)
         key = kv_key("n", KEY)
         data_file = cluster.nodes[victim].data_dir / "engine" / "data.mdb"
         flip_bit(data_file, leaf_places_of(data_file, key + suffix_of(new)), 8 * len(key) + 90)
-        wait_until(lambda: "is damaged" in cluster.nodes[victim].log, "the patrol finds it", 30)
-        wait_until(lambda: same(cluster), "all replicas have the same", 60)
+        wait_until(lambda: "is damaged" in cluster.nodes[victim].log, "the patrol finds it")
+        wait_until(lambda: same(cluster), "all replicas have the same")
 
 
 def same(cluster: Cluster) -> bool:
@@ -140,7 +140,7 @@ def test_an_insert_over_a_value_that_the_leaders_disk_hides_is_never_acknowledge
         with Client(cluster.endpoints, timeout_s=30) as client:
             with pytest.raises(CortadoError):
                 client.kv("n").put(KEY, b"over it", if_absent=True)
-            wait_until(lambda: seen(cluster.endpoints) in (b"new", b"old"), "somebody serves the key", 60)
+            wait_until(lambda: seen(cluster.endpoints) in (b"new", b"old"), "somebody serves the key")
             assert seen(cluster.endpoints) != b"over it"
         for name in cluster.nodes:
             assert "Traceback" not in cluster.nodes[name].log

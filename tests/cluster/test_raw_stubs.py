@@ -258,7 +258,7 @@ def test_a_map_that_is_full_refuses_writes_while_reads_go_on(tmp_path: Path) -> 
             refused(fill)
             return wire.cluster.Status(cluster_pb2.StatusRequest()).state.startswith("read-only: ")
 
-        wait_until(is_read_only, "there is no room for any write", 30)
+        wait_until(is_read_only, "there is no room for any write")
         assert server.stop() == 0
     with running_server(tmp_path / "data", "--map-size", "64MiB") as server:
         wire = Wire(server.endpoint)

@@ -109,7 +109,7 @@ def test_a_restore_whose_command_is_killed_goes_on(backed_up: tuple[Path, int], 
     with running_server(tmp_path / "data") as server:
         for parts in (1, 8):
             with begin_restoring(server.endpoint, directory) as process:
-                wait_until(lambda parts=parts: parts_done(server.endpoint) >= parts, "some parts are there", 60.0)
+                wait_until(lambda parts=parts: parts_done(server.endpoint) >= parts, "some parts are there")
                 process.kill()
         with Client(server.endpoint) as client:
             assert restore_backup(client, RestoreRequest(directory)).versions == versions
@@ -122,7 +122,7 @@ def test_a_restore_outlives_its_server(backed_up: tuple[Path, int], tmp_path: Pa
     try:
         with begin_restoring(server.endpoint, directory) as process:
             for parts in (2, 9):
-                wait_until(lambda parts=parts: parts_done(server.endpoint) >= parts, "some parts are there", 60.0)
+                wait_until(lambda parts=parts: parts_done(server.endpoint) >= parts, "some parts are there")
                 server.kill()
                 server.start()
             assert process.wait(120) == 0
@@ -145,7 +145,7 @@ def test_three_nodes_restore_through_killed_leaders(backed_up: tuple[Path, int],
         thread = threading.Thread(target=restore)
         thread.start()
         for parts in (3, 12):
-            wait_until(lambda parts=parts: parts_done(cluster.endpoints) >= parts, "some parts are there", 60.0)
+            wait_until(lambda parts=parts: parts_done(cluster.endpoints) >= parts, "some parts are there")
             leader = cluster.leader()
             cluster.kill(leader)
             cluster.start(leader)
@@ -164,7 +164,7 @@ def test_one_that_is_abandoned_leaves_room_for_another(backed_up: tuple[Path, in
     directory, versions = backed_up
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         with begin_restoring(server.endpoint, directory) as process:
-            wait_until(lambda: parts_done(server.endpoint) >= 5, "some parts are there", 60.0)
+            wait_until(lambda: parts_done(server.endpoint) >= 5, "some parts are there")
             process.kill()
         assert abandon_restore(client)
         assert not list(client.kv("log").scan())

@@ -36,7 +36,7 @@ def test_scans_of_many_callers_give_every_row_by_either_path(tmp_path: Path, cho
     try:
         with Client(server.start().endpoint) as client:
             path = "compiled" if choice == "auto" else "python: the setting scan-kernel is off"
-            wait_until(lambda: client.status().scan_path == path, path, timeout_s=60)
+            wait_until(lambda: client.status().scan_path == path, path)
             for start in range(0, PAIRS, 1_000):
                 client.kv("n").batch([Put(*pair) for pair in expected[start : start + 1_000]])
 

@@ -112,7 +112,7 @@ def test_pages_of_a_scan_are_one_instant_while_rows_move(server: ServerProcess, 
             token, pages = b"", 0
             while True:
                 moved = movers.moved
-                wait_until(lambda moved=moved: movers.moved > moved or bool(movers.problems), "a row moved", 60)
+                wait_until(lambda moved=moved: movers.moved > moved or bool(movers.problems), "a row moved")
                 request = documents_pb2.ScanRequest(
                     table=table_name("d.accounts"),
                     index=index,

@@ -217,7 +217,7 @@ def settled_in_the_end(cluster: Cluster, request_id: bytes) -> bool:
             return True
         return False
 
-    wait_until(is_settled, "somebody leads, and knows", 30)
+    wait_until(is_settled, "somebody leads, and knows")
     return found[-1]
 
 

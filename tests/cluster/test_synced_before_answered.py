@@ -28,7 +28,7 @@ def put_all(endpoint: str) -> list[str]:
 
 
 def read_trace(path: Path) -> Trace:
-    wait_until(lambda: "+++ exited with 0 +++" in path.read_text().splitlines()[-1], f"{path.name} is complete", 30)
+    wait_until(lambda: "+++ exited with 0 +++" in path.read_text().splitlines()[-1], f"{path.name} is complete")
     return Trace(path.read_text())
 
 

@@ -73,7 +73,7 @@ def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_di
         if (cluster.leader() == "n1") != (role == "leader"):
             client.membership.transfer_leader("n1" if role == "leader" else "n2")
         ballast = take_all(small_disk)
-        wait_until(lambda: is_full(cluster), "n1 says that its disk is full", 30)
+        wait_until(lambda: is_full(cluster), "n1 says that its disk is full")
         if cluster.leader() == "n1":
             refuse_or_step_down(cluster, client)
             # The step of the runbook.

@@ -63,7 +63,7 @@ def wait_whole(cluster: Cluster, client: Client) -> None:
             assert len(held) == len(HELD) + 50
             return True
 
-        wait_until(is_whole, f"{name} has everything again", 60)
+        wait_until(is_whole, f"{name} has everything again")
 
 
 def test_a_flipped_byte_in_each_replica_at_different_keys_is_repaired_from_the_others(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_no_replica_has_whole_is_data_loss_until_an_operator_accepts_it_and
             (found,) = map(json.loads, ended.stdout.splitlines())
             return [item for node in found["nodes"] for item in node["damage"]]
 
-        wait_until(lambda: len(listed()) == 3 and all(item["is_lost"] for item in listed()), "all know it is lost", 60)
+        wait_until(lambda: len(listed()) == 3 and all(item["is_lost"] for item in listed()), "all know it is lost")
         with pytest.raises(DataLoss, match="k1"):
             client.kv("n").get(b"k1")
         with pytest.raises(DataLoss, match="k1"):
@@ -139,7 +139,7 @@ def test_what_no_replica_has_whole_is_data_loss_until_an_operator_accepts_it_and
 
         (stored,) = {str(item["key"]) for item in listed()}
         assert "accepted the loss" in cortado("damage", "accept", stored, "--yes", "-e", cluster.endpoints)
-        wait_until(lambda: not listed(), "nobody knows of any damage", 60)
+        wait_until(lambda: not listed(), "nobody knows of any damage")
         assert client.kv("n").get(b"k1") is None
         client.kv("n").put(b"k1", HELD[b"k1"])
         cluster.assert_same_contents("n")

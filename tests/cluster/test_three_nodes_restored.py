@@ -64,7 +64,7 @@ def held_by(cluster: Cluster, name: str, at: Timestamp) -> Versions:
 
 def change_leaders(cluster: Cluster, times: int, ready: Callable[[int], bool]) -> None:
     for number in range(times):
-        wait_until(lambda number=number: ready(number), "some parts are there", 60.0)  # type: ignore[misc]
+        wait_until(lambda number=number: ready(number), "some parts are there")  # type: ignore[misc]
         leader = cluster.leader()
         cluster.kill(leader)
         cluster.start(leader)
@@ -128,7 +128,7 @@ def test_a_node_that_was_down_gets_what_was_restored_by_snapshot(tmp_path: Path,
         cluster.kill(down)
         restore, restored = beside(lambda: restore_backup(client, RestoreRequest(folder)))
         if comes_back == "meanwhile":
-            wait_until(lambda: parts_done(cluster) >= len(manifest.parts) // 2, "half of it is there", 60.0)
+            wait_until(lambda: parts_done(cluster) >= len(manifest.parts) // 2, "half of it is there")
             cluster.start(down)
         restore.join(120)
         assert isinstance(restored[0], Restored)

@@ -152,7 +152,7 @@ def test_bits_in_keys_and_in_a_value_are_found_named_and_mended(cluster: Cluster
     assert len(cortado("scrub", "--data-dir", str(data_dir), expect=8)) == 4, "without others, three checksums"
     cluster.start(victim)
     cluster.wait_converged()
-    wait_until(lambda: not cluster.statuses()[victim].damaged, "what has a wrong checksum is repaired by itself", 60)
+    wait_until(lambda: not cluster.statuses()[victim].damaged, "what has a wrong checksum is repaired by itself")
     assert cluster.statuses()[victim].repaired == 3
     assert scrub(expect=0)[0] == []
 

@@ -46,7 +46,7 @@ def test_a_node_that_lagged_far_behind_catches_up_by_a_snapshot_under_load(clust
         cluster.kill(follower)
         write_much(client, 1)
         cluster.start(follower)
-        wait_until(lambda: is_installing(cluster, follower), f"{follower} gets a snapshot", 60)
+        wait_until(lambda: is_installing(cluster, follower), f"{follower} gets a snapshot")
         crowd.wait_for_progress()
         cluster.wait_converged()
     cluster.assert_same_contents("bulk", "lag", "lag-tokens")
@@ -59,7 +59,7 @@ def test_a_kill_in_the_middle_of_a_snapshot_costs_nothing(cluster: Cluster, vict
         cluster.kill(follower)
         write_much(client, 1)
         cluster.start(follower)
-        wait_until(lambda: is_installing(cluster, follower), f"{follower} gets a snapshot", 60)
+        wait_until(lambda: is_installing(cluster, follower), f"{follower} gets a snapshot")
         victims = {"receiver": [follower], "sender": [leader], "both": [follower, leader]}[victim]
         cluster.kill(*victims)
         cluster.start(*victims)

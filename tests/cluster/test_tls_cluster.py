@@ -38,7 +38,7 @@ def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restar
 
         def more_is_written() -> None:
             goal = written[0] + 20
-            wait_until(lambda: written[0] >= goal or bool(failures), "writes go on", 30)
+            wait_until(lambda: written[0] >= goal or bool(failures), "writes go on")
 
         writer = threading.Thread(target=load)
         writer.start()

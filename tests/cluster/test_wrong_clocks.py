@@ -64,7 +64,7 @@ def test_a_leader_whose_clock_jumps_carries_nobody_along(tmp_path: Path, by_ms: 
         ahead_ms = write_and_look(cluster, for_s=3)
         assert ahead_ms
         assert max(ahead_ms) < BOUND_MS
-        wait_until(lambda: cluster.leader() != "n1", "the node with the wrong clock leads no more", 30.0)
+        wait_until(lambda: cluster.leader() != "n1", "the node with the wrong clock leads no more")
         assert "the wall clock jumped by" in cluster.nodes["n1"].log
         cluster.nodes["n1"].kill()
         cluster.start("n1")
@@ -74,9 +74,8 @@ def test_a_leader_whose_clock_jumps_carries_nobody_along(tmp_path: Path, by_ms: 
         wait_until(
             lambda: "is followed" in cluster.nodes["n1"].log.split("may not lead")[-1],
             "a clock that was set right is followed",
-            30.0,
         )
-        wait_until(lambda: _led_by_n1(cluster), "it may lead again", 30.0)
+        wait_until(lambda: _led_by_n1(cluster), "it may lead again")
         assert max(write_and_look(cluster, for_s=0.5)) < BOUND_MS
     finally:
         cluster.end()

@@ -94,7 +94,7 @@ class Hosts:
             assert process.poll() is None, f"{host} ended\n{self.log(host)}"
             return self.log(host).count("listening for peers on") > starts
 
-        wait_until(listens, f"{host} listens", 60)
+        wait_until(listens, f"{host} listens")
 
     def log(self, host: str) -> str:
         return (self.directory / host / "log").read_text()

@@ -69,8 +69,8 @@ def test_all_rows_of_a_job_are_visible_at_one_timestamp_and_none_before(tables: 
 
     def look() -> None:
         try:
-            wait_until(lambda: len(list(tmp_path.glob("paused-*"))) == 2, "both tasks have had their rows", 60)
-            wait_until(lambda: _transactions(tables, table), "one of them stages rows", 60)
+            wait_until(lambda: len(list(tmp_path.glob("paused-*"))) == 2, "both tasks have had their rows")
+            wait_until(lambda: _transactions(tables, table), "one of them stages rows")
             [found] = _transactions(tables, table)
             meanwhile.append([*_names(table), found.state])
         finally:
@@ -156,7 +156,7 @@ def test_a_row_that_comes_twice_or_that_another_writer_changed_fails_the_job(
         _append(tables, people.union(_people(tables.spark, 3, name="q")), table)
 
     def change() -> None:
-        wait_until(lambda: any(tmp_path.glob("paused-*")), "the job has begun", 60)
+        wait_until(lambda: any(tmp_path.glob("paused-*")), "the job has begun")
         table.delete(50)
         (tmp_path / "resumed").touch()
 

@@ -22,6 +22,8 @@ from support.zygote import Forked, Zygote
 READY_S = 60.0
 STOP_S = 60.0
 _POLL_S_MIN, _POLL_S_MAX = 0.005, 0.025
+PATIENCE_S = 240.0
+"""How long tests wait for what must come: also on a machine whose processors have ten times the work."""
 CORTADO = (sys.executable, "-m", "cortado.store.cli")
 """The command line of this environment and tree."""
 
@@ -41,7 +43,7 @@ def _kill_leftovers() -> None:
         process.wait()
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
     """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``.
 
     The longer it has waited, the seldomer it asks: the process under test wants the processor, too."""

@@ -21,7 +21,7 @@ def ended(server: ServerProcess) -> str:
     """Start it; what it wrote until it ended by itself."""
     server.launch()
     try:
-        wait_until(lambda: not server.is_running, "the server has ended", 30)
+        wait_until(lambda: not server.is_running, "the server has ended")
         return server.log
     finally:
         server.kill()
@@ -74,7 +74,7 @@ def test_a_member_that_writes_what_others_cannot_read_is_kept_apart_and_loses_no
         changed.launch()
         try:
             client.kv("n").put(b"k", b"while one is kept apart")
-            wait_until(lambda: said in changed.log, "the newer build is told why it is kept apart", 30)
+            wait_until(lambda: said in changed.log, "the newer build is told why it is kept apart")
             assert "Traceback" not in changed.log
         finally:
             changed.stop()

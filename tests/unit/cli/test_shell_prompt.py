@@ -87,6 +87,15 @@ class Terminal:
         assert self._is_shown(text, timeout_s), f"{text!r} was not shown: {self.shown!r}"
         self.shown = self.shown.partition(text)[2]
 
+    def complete(self, keys: str, text: str) -> None:
+        """Type ``keys``, and Tab until they become ``text``. The shell asks the server half a second, then gives up."""
+        self.type(keys)
+        for _ in range(30):
+            self.type("\t")
+            if self._is_shown(text, 5.0):
+                break
+        self.expect(text)
+
     def interrupt(self, text: str) -> None:
         """Type Ctrl-C until ``text`` is shown. Python hears of a signal while readline waits for a key, and not in the
         moment before: then it would wait for the next key."""
@@ -152,8 +161,10 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
         at_terminal("shell", "-e", server.endpoint, environment=environment) as (terminal, process),
     ):
         terminal.expect("cortado> ")
-        terminal.type("db dr\tfli\t--dry-run\n")
-        terminal.expect("db drop flights --dry-run")
+        terminal.complete("db dr", "db drop ")
+        terminal.complete("fli", "flights ")
+        terminal.type("--dry-run\n")
+        terminal.expect("--dry-run")
         terminal.expect("cortado [")  # The server of the test lists databases, and drops none.
         terminal.type("kv drop n\n")
         terminal.expect("[y/N]: ")

@@ -362,4 +362,4 @@ def test_a_principal_has_its_own_and_another_one_too(world: World) -> None:
         told = [(each["method"], each["principal"], each["about"], each["outcome"]) for each in lines]
         return ("Quotas/Remove", "root", "principal:app", "OK") in told
 
-    wait_until(is_written, "it is in the audit", 10.0)
+    wait_until(is_written, "it is in the audit")
