@@ -35,7 +35,7 @@ class Bucket:
         """With one token left, so long it takes to be full."""
 
     def take(self, count: int, now_ms: float) -> None:
-        """Also if there are fewer: the rest is owed."""
+        """Take tokens, also if there are fewer: the rest is owed. A negative ``count`` gives tokens back."""
         full_ms = self.full_ms
         self.full_ms = (full_ms if full_ms > now_ms else now_ms) + count * 1_000 / self.rate
 

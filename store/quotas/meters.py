@@ -137,6 +137,15 @@ class Meters:
                 meter.bytes.take(request_bytes, now_ms)
         return True
 
+    def give_back(self, meters: Iterable[Meter], calls: int, request_bytes: int) -> None:
+        """Give back a part of what :meth:`begin_many` took: these calls begin by themselves, and count then."""
+        now_ms = self._monotonic_ms()
+        for meter in meters:
+            if meter.calls is not None:
+                meter.calls.take(-calls, now_ms)
+            if meter.bytes is not None:
+                meter.bytes.take(-request_bytes, now_ms)
+
     def check_room(self, demands: Iterable[Demand]) -> None:
         """Check the room for data that is to be added. Raises QuotaExceeded if there is no room for it."""
         meter = self.full_of(demands)

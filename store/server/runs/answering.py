@@ -129,7 +129,12 @@ class RunMethod(ABC):
             for place, outcome in enumerate(outcomes):
                 self._ended_one(run, place, of, call, outcome)
         if self._authority is not None and of.caller is not None:
-            self._authority.meters.take_bytes(self._authority.meters_of(of.caller), reply_bytes)
+            meters, counted = self._authority.meters, self._authority.meters_of(of.caller)
+            meters.take_bytes(counted, reply_bytes)
+            if counted and not is_plain:
+                pairs = zip(run.calls, outcomes, strict=True)
+                left = [call.size_bytes for call, outcome in pairs if outcome is None]
+                meters.give_back(counted, len(left), sum(left))
 
     def _ended_one(self, run: CallRun, place: int, of: LetIn, began: Call, outcome: Outcome) -> None:
         """Record the end of one call of a run, as of a call by itself. One that goes the general way after all has not

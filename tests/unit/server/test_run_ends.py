@@ -250,6 +250,26 @@ def test_a_quota_counts_each_call_of_a_run_and_its_bytes(tmp_path: Path, sizes: 
     serving(scenario, authority=with_roles(tmp_path, meters))
 
 
+def test_a_quota_counts_calls_once_that_leave_their_run(tmp_path: Path) -> None:
+    meters = Meters(lambda: 0.0)
+
+    async def scenario(served: Served) -> None:
+        await served.call([put(1, b"k", bytes(900_000))])
+        namespace = Target("namespace:n")
+        meters.use({namespace: Quota(namespace, calls_per_second=10)})
+        # The first two are a mebibyte, so the others go the general way.
+        found = await served.call([get(number) for number in range(11, 21)])
+        assert not any(reply.status for reply in found.values())
+        meters.use({namespace: Quota(namespace, bytes_per_second=100_000_000)})
+        calls = [get(number) for number in range(21, 31)]
+        replies = await served.call(calls)
+        counted = sum(len(call.request) for call in calls) + sum(len(reply.reply) for reply in replies.values())
+        meter = meters.by_target[namespace]
+        assert meter.bytes is not None and meter.bytes.full_ms == pytest.approx(counted / 100_000)
+
+    serving(scenario, authority=with_roles(tmp_path, meters))
+
+
 def test_a_run_of_deletes_frees_room_as_each_of_them_does(tmp_path: Path, sizes: list[int]) -> None:
     async def scenario(served: Served) -> None:
         admit = served.node.process.engine.admit
