@@ -32,7 +32,7 @@ from cortado.store.mvcc.versions import Item, newest_in
 
 CALLERS_MAX: Final = 4_096
 """The callers of one state that are kept in memory."""
-_KEYS_MAX: Final = 5
+KEYS_MAX: Final = 5
 """A change writes no more: the switch, a principal, one token that comes and two that go."""
 _LOST: Final = (
     "the key that switches roles on was lost, so every call is refused until they are switched off from outside"
@@ -150,7 +150,7 @@ def _rights_of(principal: Principal) -> Rights:
 
 def changes_roles(keys: Sequence[LogicalKey]) -> bool:
     """Return whether a write of these keys changes roles."""
-    return len(keys) <= _KEYS_MAX and stored.AUTH_KEY in keys
+    return len(keys) <= KEYS_MAX and stored.AUTH_KEY in keys
 
 
 def stored_roles(reader: Reader, *, is_enabled: bool) -> AppliedRoles:

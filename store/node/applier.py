@@ -93,7 +93,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         invariant(state.index <= committed, "what is applied is committed", state.index, committed)
         self._log.applying.applied(applied)
         self._clock.observe_log(state.last_ts)
-        self._machine.settle()
+        self._machine.settle(state)
         restores = self._pipeline.restores
         self._pipeline.advance(state)
         self._feed.applied(self._machine.newly_applied, state.last_ts, self._machine.newly_committed)

@@ -9,7 +9,6 @@ from operator import itemgetter
 from typing import Final
 
 from cortado.invariants import invariant
-from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Control, Evaluation, RaiseCeiling, Removal
@@ -21,6 +20,7 @@ from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.versions import Item, encode_in_turn, encode_version
+from cortado.store.node.features.feature import Feature, Touched
 from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.proposals import Outcome
@@ -70,8 +70,8 @@ class Batch:
     changes_records: bool = False
     """It begins or ends large transactions. Its callers are answered once it is applied: only then can readers see the
     rows that it made visible (L1)."""
-    role_changes: list[Changes] = field(default_factory=list)
-    """Its commands' changes to principals and grants."""
+    touched: list[tuple[Feature, Changes]] = field(default_factory=list)
+    """Its commands' changes of the state that features keep in memory."""
     losses: dict[bytes, bool] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
     cleared: list[Cleared] = field(default_factory=list)
@@ -125,8 +125,6 @@ class Batch:
         self.layer.add(keys, items)
         self.changes_restore = self.changes_restore or changes_restore(keys)
         self.changes_records = self.changes_records or changes_records(keys)
-        if changes_roles(keys):
-            self.role_changes.append(mutations)
         if evaluation.removal is not None:
             self._remove(evaluation.removal)
         match evaluation.control:
@@ -155,6 +153,10 @@ class Batch:
             items = encode_many(keys, payloads, ts, expiries)
         self.items += items
         return items
+
+    def touch(self, touched: Sequence[Touched], changes: Changes) -> None:
+        """Note the features that its last command touches."""
+        self.touched += [(each, changes) for each, _ in touched]
 
     def add_run(self, run: Run, first: Timestamp, effects: RunEffects, size_bytes: int) -> Sequence[Item]:
         """Take a run's effects and results, one command for each write that is not refused, one at least: at ``first``,

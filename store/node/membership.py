@@ -11,6 +11,7 @@ from cortado.errors import InvalidArgument, OutcomeUnknown, Unavailable
 from cortado.raft.log import Entry
 from cortado.raft.registry import Member, Roster
 from cortado.store.auth.caller import CALLER, denial
+from cortado.store.auth.current import Roles
 from cortado.store.node.driver import Driver
 
 # The log gives a hand-over one election's time. A longer wait is one for a leader, not for the hand-over.
@@ -25,11 +26,12 @@ class Membership:
     Each is an entry of the log. Like a write it is authorized once more at append, by all that is evaluated before it:
     raises Unauthenticated, PermissionDenied."""
 
-    def __init__(self, driver: Driver, node_id: str, now_ms: Callable[[], int]) -> None:
-        """``now_ms`` returns the wall time by which tokens end."""
+    def __init__(self, driver: Driver, node_id: str, now_ms: Callable[[], int], roles: Callable[[], Roles]) -> None:
+        """``now_ms`` returns the wall time by which tokens end, ``roles`` those at the end of the log."""
         self._driver = driver
         self._node_id = node_id
         self._now_ms = now_ms
+        self._roles = roles
 
     async def add(self, node_id: str, peer_address: str) -> Roster:
         """Announce a learner, by the address at which the other nodes will reach it."""
@@ -116,7 +118,7 @@ class Membership:
         pipeline, caller = self._driver.pipeline, CALLER.get()
         if caller is not None:
             newest = pipeline.newest_ts
-            refusal = denial(pipeline.roles.appended, caller, self._now_ms, lambda: pipeline.reader(newest))
+            refusal = denial(self._roles(), caller, self._now_ms, lambda: pipeline.reader(newest))
             if refusal is not None:
                 raise refusal
 

@@ -31,7 +31,6 @@ from typing import Final
 
 from cortado.errors import CortadoError, Internal, ResourceExhausted, TooLarge, Unavailable
 from cortado.invariants import invariant
-from cortado.store.auth.current import changes_roles
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
@@ -43,6 +42,7 @@ from cortado.store.node.batch import Answer, Batch
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.disk_room import DiskRoom
 from cortado.store.node.examining import Drawing
+from cortado.store.node.features.feature import Feature
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layers, OverlayReader
@@ -51,7 +51,6 @@ from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.restoring import RestoreState
-from cortado.store.node.roles import RolesInLog
 from cortado.store.node.run import Proposed, Requests, Run
 from cortado.store.observe.measures import WriteMeasures
 from cortado.store.staging.stage import past_staged
@@ -87,7 +86,7 @@ class Pipeline:
         self._lost_to = ZERO
         self._layers = Layers([self._open.layer])
         self.applied: AppliedState = machine.state
-        self.roles = RolesInLog(machine.roles, lambda key: machine.snapshot(self.applied.last_ts).get(key))
+        self._features = machine.features
         self.requests = Requests()
         """Requests in line, in flight, or committed and not applied yet."""
         self.restore: RestoreState | None = machine.restore
@@ -102,6 +101,7 @@ class Pipeline:
         """The most that the open batch takes of several commands: the limit, or less while appending is slowed."""
         self.moved_ts = ZERO  # When a write last moved staged values of a large transaction.
         self.room, self.measures = DiskRoom(group), WriteMeasures()
+        self._follow()
 
     # --- in line -----------------------------------------------------------------------------------------------
 
@@ -310,8 +310,9 @@ class Pipeline:
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
         batch = self._room_for(proposal, size_bytes, is_alone=isinstance(mutations, Draft))
         items = batch.add(ts, evaluation, size_bytes)
-        if changes_roles(mutations.keys):
-            self._follow_roles()
+        if touched := self._features.touched(mutations.keys):
+            batch.touch(touched, mutations)
+            self._follow([feature for feature, _ in touched])
         self._layers.wrote(mutations, items)
         self._layers.raised(batch.layer.safepoints)
         proposal.entry = batch.times
@@ -358,8 +359,8 @@ class Pipeline:
                 break
             callers += self._answer_batch(batch)
             self._answered += 1
-            if batch.role_changes:
-                self._follow_roles()
+            if batch.touched:
+                self._follow([feature for feature, _ in batch.touched])
         return callers
 
     def _answer_batch(self, batch: Batch) -> int:
@@ -416,8 +417,8 @@ class Pipeline:
             self._layers.pop_oldest()
             for answer in batch.answers:
                 self.requests.forget(answer.proposal)
-        if self.roles.is_behind(self._machine.roles):
-            self._follow_roles()
+        if behind := self._features.behind:
+            self._follow(behind)
         layers, batches = len(self._layers.all), len(self._appended) + len(self._unappended())
         invariant(layers == batches, "each batch that is not applied has its layer", layers, batches)
         is_counted = bool(self._appended) or self._appended_bytes == 0
@@ -432,8 +433,8 @@ class Pipeline:
     def repaired(self) -> None:
         """Load again: stored items were changed below the log's back."""
         self.restore = self._machine.restore
-        self._machine.load_roles()
-        self._follow_roles()
+        self._machine.mended()
+        self._follow()
 
     # --- refusals and losses -----------------------------------------------------------------------------------
 
@@ -493,8 +494,9 @@ class Pipeline:
         self._answered = min(self._answered, len(kept))
         self._open, self._next = Batch(), None
         self._layers = Layers([*(batch.layer for batch in kept), self._open.layer])
-        self._follow_roles()
+        self._follow()
 
-    def _follow_roles(self) -> None:
-        """Work the roles out again: a part of them has changed."""
-        self.roles.follow(self._machine.roles, [*self._appended, *self._unappended()], self._answered)
+    def _follow(self, features: Sequence[Feature] | None = None) -> None:
+        """Let features, or all of them, follow their changes in flight: some have changed."""
+        in_flight = [batch.touched for batch in (*self._appended, *self._unappended())]
+        self._features.follow(in_flight, self._answered, features)

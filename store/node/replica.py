@@ -92,7 +92,7 @@ class Replica:
         self.store = group.store
         self.log = group.log
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
-        self.roles = driver.pipeline.roles
+        self.roles = group.machine.features.roles
         """The roles by which calls and writes are decided."""
         self.duties = Duties(driver.fail)
         """This replica's work beside writes while it leads."""
@@ -118,7 +118,9 @@ class Replica:
         self.large_transactions = LargeTransactions(group, driver, write=self.keep_house)
         """Puts committed large transactions in place."""
         self.duties.add("large transactions", self.large_transactions.run)
-        self.members = Membership(driver, group.node_id, lambda: process.clock.reading().wall_ms)
+        self.members = Membership(
+            driver, group.node_id, lambda: process.clock.reading().wall_ms, lambda: self.roles.appended
+        )
         """Changes of the members, and of the leader."""
         self.watches = Watches(
             store=group.store,

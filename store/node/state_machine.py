@@ -26,7 +26,6 @@ from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
-from cortado.store.auth.current import AppliedRoles, applied_roles, stored_roles
 from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
@@ -41,6 +40,7 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.index import IndexWriter
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.collection.removals import Removals, remove_densely
+from cortado.store.node.features.registration import Registered
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
@@ -70,6 +70,7 @@ class StateMachine:
         self._record_left: bytes | None = None
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
+        """The applied state that is durable, as the loop knows it."""
         self.newly_applied: list[Applied] = []
         """The last :meth:`apply`'s changes, entry by entry: for the loop, until the next one begins."""
         self.newly_committed: list[LargeTransaction] = []
@@ -80,9 +81,7 @@ class StateMachine:
         """The restore under way, by the state that is applied, or just being applied."""
         self.restores = 0
         """How many began or ended here since the start."""
-        self.roles = AppliedRoles(False)
-        """The roles by the last applied state."""
-        self._newly_roles: AppliedRoles | None = None
+        self.features = Registered(lambda key: self.snapshot(self.state.last_ts).get(key))
         self._was_given_up = False
         self._results = 0
         self._unresolved = self._newly_unresolved = NOTHING_UNRESOLVED
@@ -106,6 +105,7 @@ class StateMachine:
     def replaced(self) -> None:
         """Load again: a snapshot replaced the engine's state. Call it before any reader may read that."""
         self.removals.forget(self._begin())
+        self.state = self.load()
 
     def repaired(self) -> None:
         """Load repaired items again: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
@@ -123,7 +123,7 @@ class StateMachine:
         self._load_safepoints(newest)
         self._unresolved = NOTHING_UNRESOLVED
         self._load_restore(newest)
-        self._load_roles(newest)
+        self.features.load(newest, self._stored())
         return 0 if self.safepoints == NO_SAFEPOINTS else self.load().index
 
     def _load_safepoints(self, newest: Reader) -> None:
@@ -149,16 +149,13 @@ class StateMachine:
         self.restore = restore
         self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved
 
-    def load_roles(self) -> None:
-        """Load the roles again: items were put in place, or given up, below the log's back."""
-        self._load_roles(self._versions.snapshot(LARGEST))
+    def mended(self) -> None:
+        """Let the features load again: items were put in place below the log's back. On the loop."""
+        self.features.mended(self._versions.snapshot(LARGEST), self._stored())
 
-    def _load_roles(self, newest: Reader) -> None:
+    def _stored(self) -> AppliedState:
         with self._engine.read() as txn:
-            is_enabled = self._load_from(txn).roles_on
-        self.roles = stored_roles(newest, is_enabled=is_enabled)
-        if self.roles.problem:
-            _LOG.error("the rights of callers cannot be read, so no call is served: %s", self.roles.problem)
+            return self._load_from(txn)
 
     def load(self) -> AppliedState:
         """Return the engine's applied state: at the start, and after a snapshot was installed below this object."""
@@ -237,7 +234,8 @@ class StateMachine:
 
         Raises ResourceExhausted if there is no room; then nothing was stored. Any other error must stop the node.
         """
-        self.newly_applied, self.newly_committed, self._newly_roles = [], [], None
+        self.newly_applied, self.newly_committed = [], []
+        self.features.begin()
         self._results = 0
         unresolved = self._unresolved
         with self._taken_back_without_room(), self._engine.write() as txn:
@@ -269,19 +267,21 @@ class StateMachine:
         try:
             yield
         except ResourceExhausted:
+            self.features.take_back()
             self._versions.safepoints, self.are_safepoints_damaged, self.restore, self.restores = before
             raise
 
-    def settle(self) -> None:
-        """Follow the last applied entries, which are durable and readable: on the loop, before the next are applied."""
+    def settle(self, state: AppliedState) -> None:
+        """Follow the last applied entries, which are durable and readable, up to ``state``: on the loop, before the
+        next are applied."""
+        self.state = state
         # Moved values are in their place now: until then they had to be looked for.
         self._unresolved = self._versions.unresolved = self._newly_unresolved
-        if self._newly_roles is not None:
-            self.roles = self._newly_roles
+        self.features.settle()
         if self._was_given_up:
             # Perhaps a transaction's record. While damage beside it is in doubt nothing can be told, and the known
             # state stands.
-            self.load_roles()
+            self.features.load(self._versions.snapshot(LARGEST), self._stored())
             with suppress(CortadoError):
                 self._load_records(self._versions.snapshot(LARGEST))
                 self._was_given_up = False
@@ -351,16 +351,13 @@ class StateMachine:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
-        roles = applied_roles(log_entry.items)
-        if roles is not None:
-            self._newly_roles = roles
+        state = self.features.apply(log_entry.items, state)
         return replace(
             state,
             index=entry.index,
             term=entry.term,
             last_ts=log_entry.last_ts,
             expires_to_ms=max(state.expires_to_ms, latest_expiry(log_entry.items)),
-            roles_on=state.roles_on if roles is None else roles.is_enabled,
         )
 
     def _applied(self, index: int, log_entry: LogEntry) -> Applied:

@@ -99,7 +99,7 @@ class Scene:
     def apply(self) -> None:
         if self.pending:
             self.state = self.machine.apply(self.state, self.pending)
-            self.machine.settle()
+            self.machine.settle(self.state)
             self.pending = []
 
     def versions(self, count: int) -> list[Item]:
