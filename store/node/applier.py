@@ -94,14 +94,10 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._log.applying.applied(applied)
         self._clock.observe_log(state.last_ts)
         self._machine.settle(state)
-        restores = self._pipeline.restores
         self._pipeline.advance(state)
-        self._feed.applied(self._machine.newly_applied, state.last_ts, self._machine.newly_committed)
+        self._feed.applied(self._machine.newly_applied, state.last_ts, self._machine.features.broken())
         self.heard(self._machine.newly_applied)
-        if self._pipeline.restores != restores:
-            # Restored versions are older than the entries that bring them: no watch may take them for recent changes.
-            self._feed.recent.clear(state.last_ts)
-            self._pipeline.on_restore()
+        self._machine.features.announce()
         self._on_applied()
 
     def no_room(self, _work: Committed, error: ResourceExhausted) -> bool:

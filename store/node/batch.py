@@ -20,16 +20,14 @@ from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.versions import Item, encode_in_turn, encode_version
-from cortado.store.node.features.feature import Feature, Touched
+from cortado.store.node.features.feature import Effect, Feature, Touched
 from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.proposals import Outcome
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_each, encode_remembered
-from cortado.store.node.restoring import changes_restore
 from cortado.store.node.run import Proposed, Run, RunEffects
 from cortado.store.observe.measures import EntryTimes
-from cortado.store.staging.records import changes_records
 
 _engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
@@ -48,9 +46,9 @@ class Answer:
 class Batch:
     """The effects of commands that become one entry of the log, and the answers that wait for it.
 
-    Once it begins an ``epoch``, or changes a restore or a large transaction's record, no command is evaluated until it
-    is applied. ``index`` and ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is
-    applied, taken back, or given up with leadership.
+    Once it begins an ``epoch``, or its ``effect`` closes it, no command is evaluated until it is applied. ``index`` and
+    ``term`` are its place in the log, once it is appended. It ``has_ended`` when it is applied, taken back, or given up
+    with leadership.
     """
 
     layer: Layer = field(default_factory=Layer)
@@ -66,10 +64,8 @@ class Batch:
     last_ts: Timestamp = ZERO
     epoch: int = 0
     ceiling: Timestamp | None = None
-    changes_restore: bool = False
-    changes_records: bool = False
-    """It begins or ends large transactions. Its callers are answered once it is applied: only then can readers see the
-    rows that it made visible (L1)."""
+    effect: Effect = Effect.NONE
+    """The strongest effect of its commands on features."""
     touched: list[tuple[Feature, Changes]] = field(default_factory=list)
     """Its commands' changes of the state that features keep in memory."""
     losses: dict[bytes, bool] = field(default_factory=dict)
@@ -101,7 +97,12 @@ class Batch:
     @property
     def holds_next(self) -> bool:
         """True if no command may be evaluated before it is applied."""
-        return self.epoch > 0 or self.changes_restore or self.changes_records
+        return self.epoch > 0 or self.effect >= Effect.CLOSES
+
+    @property
+    def is_answered_applied(self) -> bool:
+        """True if its callers are answered once it is applied, not when it is committed."""
+        return self.effect >= Effect.ANSWERED_APPLIED
 
     def has_room_for(self, proposal: Proposed, bytes_max: int, commands_max: int) -> bool:
         """Return whether it may take a proposal of this size. It takes the first one, however large."""
@@ -123,8 +124,6 @@ class Batch:
         invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
         self.items += evaluation.restored
         self.layer.add(keys, items)
-        self.changes_restore = self.changes_restore or changes_restore(keys)
-        self.changes_records = self.changes_records or changes_records(keys)
         if evaluation.removal is not None:
             self._remove(evaluation.removal)
         match evaluation.control:
@@ -157,6 +156,7 @@ class Batch:
     def touch(self, touched: Sequence[Touched], changes: Changes) -> None:
         """Note the features that its last command touches."""
         self.touched += [(each, changes) for each, _ in touched]
+        self.effect = max(self.effect, *[effect for _, effect in touched])
 
     def add_run(self, run: Run, first: Timestamp, effects: RunEffects, size_bytes: int) -> Sequence[Item]:
         """Take a run's effects and results, one command for each write that is not refused, one at least: at ``first``,

@@ -90,7 +90,7 @@ class Driver:
         self._on_leading = on_leading
         self._on_lost = on_lost
         self._on_failure = on_failure
-        self.feed = ChangeFeed(group.machine.state.last_ts, group.process.limits, lambda: group.machine.unresolved)
+        self.feed = ChangeFeed(group.machine.state.last_ts, group.process.limits, group.machine.features.late_from)
         self.pipeline = Pipeline(group, self.feed.recent)
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.after_step: Callable[[], None] = _nothing

@@ -122,7 +122,7 @@ class JobRunner:
 
             def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
                 nonlocal evaluating_ms
-                unresolved = self._group.machine.unresolved.all
+                unresolved = self._group.store.unresolved.all
                 started_ms = self._monotonic_ms()
                 step = build_step(reader, commit_ts, self._catalog(reader), job.job_id, pace, unresolved)
                 evaluating_ms = self._monotonic_ms() - started_ms

@@ -31,7 +31,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.many_versions import encode_contents
 from cortado.store.mvcc.reader import Reader, logical_of
-from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Staged
+from cortado.store.mvcc.staged import TRANSACTION_ID_BYTES, LargeTransaction, Staged, Unresolved
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, suffix_of, unexpired
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
@@ -60,6 +60,7 @@ class LargeTransactions:
         self._group = group
         self._driver = driver
         self._write = write
+        self._records = group.machine.features.large_transactions
         self._monotonic_ms = group.process.monotonic_ms
         self.placed = 0
         """How many staged values this node has put in place, or taken away, as a leader since its start."""
@@ -68,7 +69,7 @@ class LargeTransactions:
         """Do so for as long as this node leads."""
         forget_from_ms = 0.0
         while True:
-            for transaction in list(self._group.machine.durably_unresolved.all.values()):
+            for transaction in list(self._unresolved.all.values()):
                 try:
                     await self._go_on(transaction)
                 except DataLoss as damage:
@@ -85,6 +86,10 @@ class LargeTransactions:
             await self._expire(transaction.transaction_id)
         else:
             await self._put_in_place(transaction)
+
+    @property
+    def _unresolved(self) -> Unresolved:
+        return self._records.durable
 
     @property
     def _applied(self) -> Reader:
@@ -162,10 +167,9 @@ class LargeTransactions:
 
     async def _sweep(self) -> None:
         """Take away staged values without a transaction, once no transaction is unresolved: its rows are many."""
-        machine = self._group.machine
         start, end = prefix_range(STAGED_SPACE)
         position: LogicalKey | None = start
-        while position is not None and not machine.durably_unresolved:
+        while position is not None and not self._unresolved:
             found, position = await self._group.process.scan(partial(self._page, position, end))
             if found:
                 _LOG.warning("%d staged values are looked at that no transaction is known of", len(found))
@@ -173,7 +177,7 @@ class LargeTransactions:
 
     def _placing(self, piece: Piece, looked_ts: Timestamp) -> Evaluate:
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            is_whole = self._driver.pipeline.moved_ts <= looked_ts
+            is_whole = self._records.moved_ts <= looked_ts
             return put_in_place(piece if is_whole else piece.without_moved(reader))
 
         return evaluate

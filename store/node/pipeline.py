@@ -16,7 +16,8 @@
 - *An answer without an effect rests.* A refusal holds for the state that it was worked out from: it leaves with its
   batch, if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
 - *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when committed, not
-  before: a full disk may take it back. So does a large transaction's begin or end, answered once it is applied.
+  before: a full disk may take it back. So does a command if a feature says so, which may be answered once it is applied
+  (:mod:`cortado.store.node.features.feature`).
 - *Leadership lost*: appended and uncommitted writes may happen or not (OutcomeUnknown); the rest did not (NotLeader).
   Nothing is kept: the next leader applies everything before it evaluates.
 """
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Final
 
@@ -36,7 +37,6 @@ from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.staged import moves_staged
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.batch import Answer, Batch
 from cortado.store.node.changefeed.recent import RecentChanges
@@ -50,10 +50,8 @@ from cortado.store.node.proposals import Outcome, Proposal, WriteResult
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
-from cortado.store.node.restoring import RestoreState
 from cortado.store.node.run import Proposed, Requests, Run
 from cortado.store.observe.measures import WriteMeasures
-from cortado.store.staging.stage import past_staged
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -86,20 +84,13 @@ class Pipeline:
         self._lost_to = ZERO
         self._layers = Layers([self._open.layer])
         self.applied: AppliedState = machine.state
-        self._features = machine.features
+        self.features = machine.features
         self.requests = Requests()
         """Requests in line, in flight, or committed and not applied yet."""
-        self.restore: RestoreState | None = machine.restore
-        """The restore under way, by the applied state: beside it nothing is written."""
-        self.restores = machine.restores
-        """How many began or ended here since the start."""
-        self.on_restore: Callable[[], None] = lambda: None
-        """Called when a restore began or ended."""
         self.acknowledged_ts = ZERO
         """The last commit that a caller was told of: from then on every linearizable read sees it."""
         self.batch_bytes_max = limits.batch_bytes_max
         """The most that the open batch takes of several commands: the limit, or less while appending is slowed."""
-        self.moved_ts = ZERO  # When a write last moved staged values of a large transaction.
         self.room, self.measures = DiskRoom(group), WriteMeasures()
         self._follow()
 
@@ -264,12 +255,12 @@ class Pipeline:
             ts = proposal.tick(self._clock, physical_ms)
             seen = None if self._open.seen is None else Seen(self._open.seen.collected)
             reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent, self.applied.last_ts)
-            if self.restore is not None and not proposal.is_restoring:
-                raise self.restore.refusal()
+            if self.features.is_closed and not proposal.while_closed:
+                self.features.check_open()
             if isinstance(proposal, Run):
                 batch = self._accept_run(proposal, reader, ts)
             else:
-                batch = self._accept(proposal, ts, self._moving(reader, ts, proposal.evaluate(reader, ts)))
+                batch = self._accept(proposal, ts, self.features.add_to(reader, ts, proposal.evaluate(reader, ts)))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
                     # Its entry follows the open one, whose effects were not there before that.
@@ -281,14 +272,6 @@ class Pipeline:
             _LOG.exception("a defect in evaluating a write; nothing was changed")
             defect = Internal("evaluating the write failed; see the server's log")
             self._open.answer(proposal, defect, rests=True)
-
-    def _moving(self, reader: Reader, ts: Timestamp, evaluation: Evaluation) -> Evaluation:
-        """Add the staged values of large transactions that it moves."""
-        if unresolved := self._machine.unresolved:
-            evaluation = past_staged(reader, unresolved, evaluation)
-            if len(evaluation.mutations) and evaluation.removal is not None and moves_staged(evaluation.removal):
-                self.moved_ts = ts
-        return evaluation
 
     def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Batch | None:
         """Take an evaluation into the open batch, or the next; None if it writes nothing. Raises TooLarge,
@@ -310,7 +293,7 @@ class Pipeline:
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
         batch = self._room_for(proposal, size_bytes, is_alone=isinstance(mutations, Draft))
         items = batch.add(ts, evaluation, size_bytes)
-        if touched := self._features.touched(mutations.keys):
+        if touched := self.features.touched(mutations.keys):
             batch.touch(touched, mutations)
             self._follow([feature for feature, _ in touched])
         self._layers.wrote(mutations, items)
@@ -322,7 +305,7 @@ class Pipeline:
         return batch
 
     def _accept_run(self, run: Run, reader: OverlayReader, first: Timestamp) -> Batch | None:
-        effects = run.effects(reader, first, self._machine.unresolved, self._limits.command_bytes_max)
+        effects = run.effects(reader, first, self.features.parts, self._limits.command_bytes_max)
         if not effects.accepted:
             self._open.answer(run, effects.result(first), rests=True)
             return None
@@ -342,8 +325,8 @@ class Pipeline:
 
     def _draw_seen(self) -> Seen | None:
         """Draw whether a new batch carries its reads: in a group of several members, a share of all batches does."""
-        # Staged values are moved and taken away: followers that are further, or less far, find them elsewhere.
-        if len(self._log.configuration.members) < 2 or self._machine.unresolved or not self._draw(self._monotonic_ms()):
+        # While values are moved, followers that are further, or less far, find them elsewhere.
+        if len(self._log.configuration.members) < 2 or self.features.is_moving or not self._draw(self._monotonic_ms()):
             return None
         return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
 
@@ -355,7 +338,7 @@ class Pipeline:
         callers, committed = self._answer_applied(), self._log.durable_commit_index
         while self._answered < len(self._appended) and self._appended[self._answered].index <= committed:
             batch = self._appended[self._answered]
-            if batch.changes_records:
+            if batch.is_answered_applied:
                 break
             callers += self._answer_batch(batch)
             self._answered += 1
@@ -403,10 +386,9 @@ class Pipeline:
     def advance(self, state: AppliedState) -> None:
         """Note that ``state`` is applied and durable: the batches that it contains are dropped."""
         self.applied = state
-        self.restore, self.restores = self._machine.restore, self._machine.restores
         while self._appended and self._appended[0].index <= state.index:
             batch = self._appended.popleft()
-            if batch.changes_records:
+            if batch.is_answered_applied:
                 self._to_answer.append(batch)
             self._answered = max(self._answered - 1, 0)
             self._appended_bytes -= batch.size_bytes
@@ -417,7 +399,7 @@ class Pipeline:
             self._layers.pop_oldest()
             for answer in batch.answers:
                 self.requests.forget(answer.proposal)
-        if behind := self._features.behind:
+        if behind := self.features.behind:
             self._follow(behind)
         layers, batches = len(self._layers.all), len(self._appended) + len(self._unappended())
         invariant(layers == batches, "each batch that is not applied has its layer", layers, batches)
@@ -432,7 +414,6 @@ class Pipeline:
 
     def repaired(self) -> None:
         """Load again: stored items were changed below the log's back."""
-        self.restore = self._machine.restore
         self._machine.mended()
         self._follow()
 
@@ -499,4 +480,4 @@ class Pipeline:
     def _follow(self, features: Sequence[Feature] | None = None) -> None:
         """Let features, or all of them, follow their changes in flight: some have changed."""
         in_flight = [batch.touched for batch in (*self._appended, *self._unappended())]
-        self._features.follow(in_flight, self._answered, features)
+        self.features.follow(in_flight, self._answered, features)

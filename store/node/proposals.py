@@ -73,8 +73,8 @@ class Proposal:
     request_hash: bytes
     places: Sequence[Place] = ()
     waiters: int = 0
-    is_restoring: bool = False
-    """Whether it belongs to a restore, beside which no other write is accepted."""
+    while_closed: bool = False
+    """Whether it is accepted while no caller is served."""
     frees: bool = False
     """Whether it makes room on a full disk."""
     is_own: bool = False

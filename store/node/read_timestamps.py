@@ -85,7 +85,7 @@ class ReadPoints:
         Raises TimestampInFuture, NotLeader, Restoring, Unavailable (a replica that is too stale, or whose data is being
         replaced).
         """
-        self.check_restored()
+        self.check_open()
         if at is None:
             return self.newest()
         if self._group.is_installing:
@@ -97,17 +97,17 @@ class ReadPoints:
 
         A group of one waits for nothing. Raises NotLeader, Restoring, Unavailable.
         """
-        self.check_restored()
+        self.check_open()
         return await self.newest()
 
-    def check_restored(self) -> None:
+    def check_open(self) -> None:
         """Raise Restoring if the cluster takes a backup; NotLeader if that may have ended by now."""
-        restore = self._driver.pipeline.restore
-        if restore is None:
+        features = self._driver.pipeline.features
+        if not features.is_closed:
             return
         if self._driver.leadership.term is None and not self._driver.is_alone:
             raise self._driver.leadership.not_leader()
-        raise restore.refusal()
+        features.check_open()
 
     async def newest(self) -> Timestamp:
         """Return a timestamp as :meth:`linearize`, but also during a restore, for the restore's own reads."""
@@ -122,7 +122,7 @@ class ReadPoints:
         """Return when every entry that this node knows to be committed is applied here. So a caller that it answered
         finds that write when it asks for the catalogue without a time. Raises Unavailable if the data is being
         replaced, or that takes longer than ``CAUGHT_UP_S``."""
-        self.check_restored()
+        self.check_open()
         group, driver, committed = self._group, self._driver, self._group.log.durable_commit_index
         group.check_serving()
         if driver.applied.index >= committed:

@@ -50,7 +50,6 @@ from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.request_table.lookup import Cancelling, KnownRequests, Submitted
 from cortado.store.node.request_table.records import CANCELLED_HASH, is_cancelled, owned_hash
-from cortado.store.node.restoring import RestoreState
 from cortado.store.node.run import RunPlace
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
@@ -92,7 +91,9 @@ class Replica:
         self.store = group.store
         self.log = group.log
         self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
-        self.roles = group.machine.features.roles
+        self.features = group.machine.features
+        """The parts of the state that are kept in memory."""
+        self.roles = self.features.roles
         """The roles by which calls and writes are decided."""
         self.duties = Duties(driver.fail)
         """This replica's work beside writes while it leads."""
@@ -147,6 +148,7 @@ class Replica:
         )
         """Receives the state that replaces this replica's."""
         self.known_requests = KnownRequests(driver, group.machine, process.clock)
+        self.features.restore.on_change = self._restore_changed
 
     # --- start and stop ---------------------------------------------------------------------------------------
 
@@ -156,7 +158,6 @@ class Replica:
         await self.snapshot_receiver.start()
         # Only now: the leftovers of an installation that was cut off are looked at first.
         driver.after_round = self._look_at_snapshots
-        driver.pipeline.on_restore = self._restore_changed
         driver.compaction.held_index = lambda: self.snapshot_sender.held_index
         await self.integrity.start()
         driver.schedule()
@@ -255,8 +256,10 @@ class Replica:
 
     def _restore_changed(self) -> None:
         """Follow a restore: the cluster begins to take a backup, or serves its data."""
+        # Restored versions are older than the entries that bring them: no watch may take them for recent changes.
+        self.driver.feed.recent.clear(self.driver.applied.last_ts)
         self.forget_states()
-        restore = self.restore
+        restore = self.features.restore.state
         again = Unavailable("the cluster has taken a backup", retry_delay_ms=100)
         self.watches.end_all(again if restore is None else restore.refusal())
 
@@ -270,13 +273,13 @@ class Replica:
         request_id: bytes = b"",
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
-        is_restoring: bool = False,
+        while_closed: bool = False,
     ) -> WriteResult:
         """Evaluate and replicate; return once it is committed, which a majority's disks make sure of.
 
         ``size_bytes`` is about the request's size. ``encode_reply`` makes the answer's bytes, which are remembered if
-        there is a ``request_id``. ``is_restoring``: it belongs to a restore. A caller that is cancelled while waiting
-        leaves; an evaluated write goes on. Raises the refusals of ``evaluate``, NotLeader, ResourceExhausted,
+        there is a ``request_id``. ``while_closed``: also while no caller is served. A caller that is cancelled while
+        waiting leaves; an evaluated write goes on. Raises the refusals of ``evaluate``, NotLeader, ResourceExhausted,
         OutcomeUnknown, InvalidArgument of the request id, Restoring, Unavailable.
         """
         return await self.answer(
@@ -286,7 +289,7 @@ class Replica:
                 request_id=request_id,
                 request_hash=request_hash,
                 encode_reply=encode_reply,
-                is_restoring=is_restoring,
+                while_closed=while_closed,
             )
         )
 
@@ -299,7 +302,7 @@ class Replica:
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
         places: Sequence[Place] = (),
-        is_restoring: bool = False,
+        while_closed: bool = False,
     ) -> Submitted:
         """Put a write in line, to be evaluated after all submitted before: the first half of :meth:`write`.
 
@@ -320,7 +323,7 @@ class Replica:
             if not held:
                 held.append(self.process.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
-            proposal.is_restoring, proposal.frees = is_restoring, frees
+            proposal.while_closed, proposal.frees = while_closed, frees
             self.driver.propose(proposal)
             held = []
             if (call := CURRENT.get()) is not None:
@@ -369,15 +372,15 @@ class Replica:
             return None
         return WriteResult(first.ts, first.reply, repeated=True)
 
-    async def keep_house(self, evaluate: Evaluate, *, is_restoring: bool = False) -> WriteResult:
+    async def keep_house(self, evaluate: Evaluate, *, while_closed: bool = False) -> WriteResult:
         """Write as :meth:`write` does, without a caller: it is not counted as a write, and may use the reserve.
-        ``is_restoring``: beside a restore, too."""
-        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1, is_restoring=is_restoring, is_own=True)
+        ``while_closed``: also while no caller is served."""
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1, while_closed=while_closed, is_own=True)
         self.driver.propose(proposal)
         return await self.answer(proposal)
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
-        await self.keep_house(higher_ceiling(ceiling), is_restoring=True)
+        await self.keep_house(higher_ceiling(ceiling), while_closed=True)
 
     async def _close_time(self) -> None:
         """Write an entry at the clock's timestamp."""
@@ -475,11 +478,6 @@ class Replica:
     def applied(self) -> AppliedState:
         """Return the applied state."""
         return self.driver.applied
-
-    @property
-    def restore(self) -> RestoreState | None:
-        """Return the restore under way, by the applied state."""
-        return self.driver.pipeline.restore
 
     @property
     def is_installing(self) -> bool:

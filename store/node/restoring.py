@@ -43,6 +43,8 @@ from cortado.store.mvcc.versions import Item, newest_in
 RESTORE_KEY: Final = meta_key(RESTORE_NAME)
 RESTORED_KEY: Final = meta_key(RESTORED_NAME)
 PARTS_MAX: Final = 100_000
+CHANGED_KEYS_MAX: Final = 3
+"""A write that begins, changes or ends a restore has no more keys."""
 CLEARED_ITEMS: Final = 4_000
 
 
@@ -229,7 +231,7 @@ def not_empty(found: bytes) -> InvalidArgument:
 
 def changes_restore(keys: Sequence[LogicalKey]) -> bool:
     """Return whether a write of these keys begins, changes or ends a restore."""
-    return len(keys) <= 3 and RESTORE_KEY in keys
+    return len(keys) <= CHANGED_KEYS_MAX and RESTORE_KEY in keys
 
 
 def _with_state(state: RestoreState) -> Evaluation:

@@ -21,7 +21,6 @@ from cortado.errors import CortadoError, Internal, OutcomeUnknown, Unavailable
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.staged import Unresolved
 from cortado.store.mvcc.versions import EXPIRY_BYTES, NO_EXPIRIES, Expiries
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, MUTATION_OVERHEAD_BYTES
 from cortado.store.node.overlay import OverlayReader
@@ -88,7 +87,7 @@ class Run:
     entry: EntryTimes | None = None
     frees: bool = False
     parting: CortadoError | None = None
-    is_restoring: ClassVar[bool] = False
+    while_closed: ClassVar[bool] = False
     is_own: ClassVar[bool] = False
 
     @property
@@ -104,11 +103,13 @@ class Run:
         assert first is not None
         return first
 
-    def effects(self, reader: OverlayReader, first: Timestamp, unresolved: Unresolved, bytes_max: int) -> RunEffects:
-        """Evaluate the run. Raises the refusal; the ``parting`` if the effects have more than ``bytes_max``, or large
-        transactions may have staged some of the keys."""
+    def effects(
+        self, reader: OverlayReader, first: Timestamp, parts: Callable[[Sequence[LogicalKey]], bool], bytes_max: int
+    ) -> RunEffects:
+        """Evaluate the run. Raises the refusal; the ``parting`` if the effects have more than ``bytes_max``, or
+        ``parts`` says of their keys that the writes must be evaluated one by one."""
         effects = self.evaluate(reader, first)
-        if effects is None or effects.size_bytes > bytes_max or unresolved.meets(effects.keys):
+        if effects is None or effects.size_bytes > bytes_max or parts(effects.keys):
             self.parting = Unavailable("the writes of a message have to be evaluated one by one", retry_delay_ms=1)
             raise self.parting
         return effects

@@ -33,7 +33,7 @@ from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseC
 from cortado.store.mvcc.reader import Reader, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_of
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.staged import NOTHING_UNRESOLVED, LargeTransaction, Unresolved, moves_staged
+from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import latest_expiry, suffix_of
 from cortado.store.node.applied_state import AppliedState
@@ -44,9 +44,7 @@ from cortado.store.node.features.registration import Registered
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
-from cortado.store.node.restoring import UNREADABLE, RestoreState, applied_restore, restore_of
 from cortado.store.node.snapshots.marker import applied_key, reset_key
-from cortado.store.staging.records import applied_records, unresolved_of
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -73,18 +71,11 @@ class StateMachine:
         """The applied state that is durable, as the loop knows it."""
         self.newly_applied: list[Applied] = []
         """The last :meth:`apply`'s changes, entry by entry: for the loop, until the next one begins."""
-        self.newly_committed: list[LargeTransaction] = []
-        """The large transactions that it committed, whether they have ended since or not."""
         self.are_safepoints_damaged = False
         """The past is not served until they are repaired, or an entry says which hold now."""
-        self.restore: RestoreState | None = None
-        """The restore under way, by the state that is applied, or just being applied."""
-        self.restores = 0
-        """How many began or ended here since the start."""
-        self.features = Registered(lambda key: self.snapshot(self.state.last_ts).get(key))
+        self.features = Registered(versions, lambda key: self.snapshot(self.state.last_ts).get(key))
         self._was_given_up = False
         self._results = 0
-        self._unresolved = self._newly_unresolved = NOTHING_UNRESOLVED
         self.removals = Removals(self._begin())
 
     @property
@@ -92,27 +83,17 @@ class StateMachine:
         """Return the safepoints of the state that is applied, or just being applied."""
         return self._versions.safepoints
 
-    @property
-    def unresolved(self) -> Unresolved:
-        """Return the large transactions that have not ended, by the state that is applied, or just being applied."""
-        return self._versions.unresolved
-
-    @property
-    def durably_unresolved(self) -> Unresolved:
-        """Return the same by the durable state: all staged values of the ended ones among them can be read."""
-        return self._unresolved
-
     def replaced(self) -> None:
         """Load again: a snapshot replaced the engine's state. Call it before any reader may read that."""
         self.removals.forget(self._begin())
         self.state = self.load()
 
     def repaired(self) -> None:
-        """Load repaired items again: perhaps the safepoints. On the storage thread: nothing is applied meanwhile."""
+        """Load repaired items again: perhaps the safepoints, or what features could not read. On the storage thread:
+        nothing is applied meanwhile."""
         if self.are_safepoints_damaged:
             self._load_safepoints(self._versions.snapshot(LARGEST))
-        if self.restore is UNREADABLE:
-            self._load_restore(self._versions.snapshot(LARGEST))
+        self.features.repaired(self._versions.snapshot(LARGEST), self._stored())
 
     def _begin(self) -> int:
         """Begin with the engine's state. Returns the entry up to which items may have been removed from it."""
@@ -121,8 +102,6 @@ class StateMachine:
         own.on_damage = lambda damage: self._versions.on_damage(damage)
         newest = own.snapshot(LARGEST)
         self._load_safepoints(newest)
-        self._unresolved = NOTHING_UNRESOLVED
-        self._load_restore(newest)
         self.features.load(newest, self._stored())
         return 0 if self.safepoints == NO_SAFEPOINTS else self.load().index
 
@@ -134,20 +113,6 @@ class StateMachine:
             _LOG.error("the safepoints cannot be read: reads of the past are refused: %s", damage)
             self._versions.safepoints = Safepoints(self.load().last_ts)
             self.are_safepoints_damaged = True
-
-    def _load_restore(self, newest: Reader) -> None:
-        try:
-            self._load_records(newest)
-        except CortadoError as damage:
-            problem = "whether a restore is under way, or what large transactions have staged"
-            _LOG.error("it cannot be read %s, so no call is served: %s", problem, damage)
-            self.restore = UNREADABLE
-
-    def _load_records(self, newest: Reader) -> None:
-        """Load the records. Raises DataLoss, and changes nothing then."""
-        restore, unresolved = restore_of(newest), unresolved_of(newest)
-        self.restore = restore
-        self._unresolved = self._newly_unresolved = self._versions.unresolved = unresolved
 
     def mended(self) -> None:
         """Let the features load again: items were put in place below the log's back. On the loop."""
@@ -234,10 +199,9 @@ class StateMachine:
 
         Raises ResourceExhausted if there is no room; then nothing was stored. Any other error must stop the node.
         """
-        self.newly_applied, self.newly_committed = [], []
+        self.newly_applied = []
         self.features.begin()
         self._results = 0
-        unresolved = self._unresolved
         with self._taken_back_without_room(), self._engine.write() as txn:
             if txn.get(Space.META, self._state_key) != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
@@ -245,7 +209,6 @@ class StateMachine:
             index = IndexWriter(txn, self._group_id, state.changed_ts)
             for entry in entries:
                 last, state = state, self._apply_entry(txn, index, state, entry)
-                unresolved = self._note_records(unresolved)
                 is_next = state.index == last.index + 1 and state.term >= last.term
                 invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
                 if self._results >= REQUESTS_ENOUGH:
@@ -257,46 +220,31 @@ class StateMachine:
             invariant(state.is_after(before), "what an applied state says does not fall", before, state)
             record = state.encode()
             txn.put(Space.META, self._state_key, record)
-        self._record_left, self._newly_unresolved = record, unresolved
+        self._record_left = record
         return state
 
     @contextmanager
     def _taken_back_without_room(self) -> Iterator[None]:
         """Restore this object if nothing is stored: the same entries come again."""
-        before = self.safepoints, self.are_safepoints_damaged, self.restore, self.restores
+        before = self.safepoints, self.are_safepoints_damaged
         try:
             yield
         except ResourceExhausted:
             self.features.take_back()
-            self._versions.safepoints, self.are_safepoints_damaged, self.restore, self.restores = before
+            self._versions.safepoints, self.are_safepoints_damaged = before
             raise
 
     def settle(self, state: AppliedState) -> None:
         """Follow the last applied entries, which are durable and readable, up to ``state``: on the loop, before the
         next are applied."""
         self.state = state
-        # Moved values are in their place now: until then they had to be looked for.
-        self._unresolved = self._versions.unresolved = self._newly_unresolved
         self.features.settle()
         if self._was_given_up:
-            # Perhaps a transaction's record. While damage beside it is in doubt nothing can be told, and the known
-            # state stands.
-            self.features.load(self._versions.snapshot(LARGEST), self._stored())
+            # Perhaps a feature's record. While damage beside it is in doubt nothing can be told, and the known state
+            # stands.
             with suppress(CortadoError):
-                self._load_records(self._versions.snapshot(LARGEST))
+                self.features.load_again(self._versions.snapshot(LARGEST), self._stored())
                 self._was_given_up = False
-
-    def _note_records(self, before: Unresolved) -> Unresolved:
-        """Return the large transactions after the last entry. Readers know the committed ones at once, and the resolved
-        ones until that is durable (L3)."""
-        if not self.newly_applied:
-            return before
-        after = applied_records(self.newly_applied[-1].items, before)
-        if after is not before:
-            known = {each.transaction_id for each in before.committed}
-            self.newly_committed += [each for each in after.committed if each.transaction_id not in known]
-            self._versions.unresolved = Unresolved({**self._versions.unresolved.all, **after.all}.values())
-        return after
 
     def begin(self, state: AppliedState) -> None:
         """Write the first transaction of a group's first member. Raises as :meth:`apply`."""
@@ -335,12 +283,11 @@ class StateMachine:
             self._remove(txn, entry.index, log_entry.removal)
         # In the order of their engine keys: neighbours share pages.
         txn.put_many(Space.DATA, log_entry.items)
-        restore = applied_restore(log_entry.items, self.restore)
-        self.restores += (restore is None) != (self.restore is None)
-        is_restoring, self.restore = restore is not None or self.restore is not None, restore
+        was_unordered = self.features.is_unordered
+        state = self.features.apply(log_entry.items, state)
         applied = self._applied(entry.index, log_entry)
         self.newly_applied.append(applied)
-        if is_restoring:
+        if was_unordered or self.features.is_unordered:
             index.restart(log_entry.last_ts, applied.items)
         else:
             is_one = log_entry.first_ts == log_entry.last_ts
@@ -351,7 +298,6 @@ class StateMachine:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
-        state = self.features.apply(log_entry.items, state)
         return replace(
             state,
             index=entry.index,

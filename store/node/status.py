@@ -12,6 +12,7 @@ from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.peer_clocks import ClockOffset
 from cortado.store.node.repair.cases import DamagedItem
 from cortado.store.node.replica import Role
+from cortado.store.node.restoring import RestoreState
 from cortado.store.node.snapshots.receiver import ReceiverProgress
 
 NO_LEADER: Final = "no leader"
@@ -96,7 +97,7 @@ def node_status(host: Host) -> NodeStatus:
         clock_offsets=host.process.clock_watch.offsets(),
         snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
-        restoring="" if replica.restore is None else replica.restore.progress,
+        restoring=_restore_text(replica.features.restore.state),
         disputes=log.disputes.open,
         slowed=driver.compaction.slowed,
         patrol=integrity.patrol.progress,
@@ -105,6 +106,11 @@ def node_status(host: Host) -> NodeStatus:
         repaired=integrity.repairs.counts.repaired,
         scan_path=host.scan_path,
     )
+
+
+def _restore_text(restore: RestoreState | None) -> str:
+    """Return the progress of a restore; empty if there is none."""
+    return "" if restore is None else restore.progress
 
 
 def _snapshot_text(progress: ReceiverProgress | None) -> str:

@@ -98,7 +98,7 @@ class BackupsService(Service):
         replica, after = self.host.meta, timestamp_value(request.after, "after")
         interval_ms = resolved_interval_ms(request.resolved_interval_ms, "resolved_interval_ms")
         start, end = _EVERYTHING
-        replica.reads.check_restored()
+        replica.reads.check_open()
         self.check_not_ahead(after, "after")
         restored_ts = restored_at(replica.reader(replica.read_ts()))
         if after < restored_ts:
@@ -130,7 +130,7 @@ class BackupsService(Service):
         """Return the requested timestamp, once all writes that were acknowledged to the restore are applied here."""
         reads = self.host.meta.reads
         await reads.applied_to(await reads.newest())
-        restore = self.host.meta.restore
+        restore = self.host.meta.features.restore.state
         if restore is None or restore.restore_id != request.restore_id:
             raise NotFound("restore", request.restore_id)
         return timestamp_value(request.at.timestamp, "at.timestamp")

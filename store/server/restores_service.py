@@ -42,11 +42,11 @@ class RestoresService(Service):
         asked = _asked(request)
         replica = self.host.meta
         newest = await replica.reads.applied_to(await replica.reads.newest())
-        if replica.restore is None and ended_restore(replica.reader(newest)) != asked.restore_id:
+        if replica.features.restore.state is None and ended_restore(replica.reader(newest)) != asked.restore_id:
             found = await self.host.process.scan(self._left)
             if found:
                 raise not_empty(found[0][0])
-        elif replica.restore is None:
+        elif replica.features.restore.state is None:
             return self._reply(newest, None, asked.restore_id)
         return await self._write(begun_restore(asked, newest), request.ByteSize())
 
@@ -55,7 +55,7 @@ class RestoresService(Service):
         with self.host.process.reads.place():
             items, highest = await self.host.process.scan(lambda: _items(request))
         evaluate = put_back(request.restore_id, items, highest, part_done)
-        result = await self.host.meta.write(evaluate, size_bytes=request.ByteSize(), is_restoring=True)
+        result = await self.host.meta.write(evaluate, size_bytes=request.ByteSize(), while_closed=True)
         return self._reply(result.ts, None, "")
 
     async def end(self, request: pb.EndRestoreRequest) -> pb.RestoreResponse:
@@ -64,7 +64,7 @@ class RestoresService(Service):
     async def abandon(self, request: pb.AbandonRestoreRequest) -> pb.RestoreResponse:
         replica = self.host.meta
         await replica.reads.applied_to(await replica.reads.newest())
-        state = replica.restore
+        state = replica.features.restore.state
         left = await self.host.process.scan(self._left)
         return await self._write(abandoned(request.restore_id, left, state), request.ByteSize())
 
@@ -72,10 +72,10 @@ class RestoresService(Service):
         del request
         replica = self.host.meta
         read_ts = replica.read_ts()
-        return self._reply(read_ts, replica.restore, ended_restore(replica.reader(read_ts)))
+        return self._reply(read_ts, replica.features.restore.state, ended_restore(replica.reader(read_ts)))
 
     async def _write(self, evaluate: Evaluate, size_bytes: int, ends: str = "") -> pb.RestoreResponse:
-        result = await self.host.meta.write(evaluate, size_bytes=size_bytes, is_restoring=True)
+        result = await self.host.meta.write(evaluate, size_bytes=size_bytes, while_closed=True)
         # A caller that learns that the cluster serves, or does not, finds this node in the same state.
         await self.host.meta.reads.applied_to(result.ts)
         state = result.value

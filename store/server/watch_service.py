@@ -119,7 +119,7 @@ class WatchService(Service):
     async def _window_times(self, request: watch_pb2.WindowRequest) -> tuple[Timestamp, Timestamp]:
         """Return the bounds of the window, once all acknowledged writes up to its end are applied here. Raises
         InvalidArgument, TimestampInFuture, NotLeader, Unavailable."""
-        self.host.meta.reads.check_restored()
+        self.host.meta.reads.check_open()
         if request.WhichOneof("of") is None:
             raise InvalidArgument("of", "must be a table or pairs")
         after, until = (
@@ -283,7 +283,7 @@ class WatchService(Service):
 
         Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Restoring, Unavailable.
         """
-        self.host.meta.reads.check_restored()
+        self.host.meta.reads.check_open()
         if options.page_token:
             if not options.initial_state:
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")

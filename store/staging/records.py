@@ -62,6 +62,8 @@ from cortado.store.mvcc.stored_messages import decode_stored
 from cortado.store.mvcc.versions import Item, decode_version
 
 UNRESOLVED_MAX: Final = 100
+CHANGED_KEYS_MAX: Final = 2 * UNRESOLVED_MAX
+"""A write that begins or ends large transactions has no more keys."""
 TABLES_MAX: Final = 100
 ATTEMPTS_MAX: Final = 100_000
 TASK_MAX: Final = (1 << 20) - 1
@@ -256,7 +258,7 @@ def _listed(reader: Reader) -> Sequence[bytes]:
 
 def changes_records(keys: Sequence[LogicalKey]) -> bool:
     """Return whether a write of these keys begins or ends large transactions: such a write is a small one."""
-    return len(keys) <= 2 * UNRESOLVED_MAX and any(_RANGE[0] <= key < _RANGE[1] for key in keys)
+    return len(keys) <= CHANGED_KEYS_MAX and any(_RANGE[0] <= key < _RANGE[1] for key in keys)
 
 
 def holds_records(items: Sequence[Item]) -> bool:

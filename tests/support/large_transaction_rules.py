@@ -165,7 +165,7 @@ async def looked_for_once_it_is_durable(at: Stage) -> None:
     def look() -> None:
         found = [
             len(meta.large_transactions._look(each, *staged_range(*each.ranges[0]))[0].stored)
-            for each in meta._group.machine.durably_unresolved.committed
+            for each in meta.features.large_transactions.durable.committed
         ]
         assert all(found), found
         looks.append(len(found))

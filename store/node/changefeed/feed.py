@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
-from cortado.store.mvcc.staged import LargeTransaction, Unresolved
+from cortado.store.keys.keyspace import KeyRange
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.changefeed.order import in_order, size_of
 from cortado.store.node.changefeed.ranges import RangeIndex
@@ -62,10 +62,12 @@ class _Audience:
 class ChangeFeed:
     """One group's changes as they are applied here. Everything runs on the node's loop."""
 
-    def __init__(self, position: Timestamp, limits: NodeLimits, unresolved: Callable[[], Unresolved]) -> None:
-        """``position`` is the timestamp of the last applied entry; ``unresolved`` tells of large transactions that have
-        not ended."""
-        self._unresolved = unresolved
+    def __init__(
+        self, position: Timestamp, limits: NodeLimits, late_from: Callable[[bytes, bytes], Timestamp | None]
+    ) -> None:
+        """``position`` is the timestamp of the last applied entry. ``late_from`` returns the first timestamp at which
+        versions of a range are still to be put in place; None if there is none."""
+        self._late_from = late_from
         self._held: set[WatchQueue] = set()
         self.position = position
         self.recent = RecentChanges(
@@ -86,11 +88,9 @@ class ChangeFeed:
 
     # --- applied entries -----------------------------------------------------------------------------------------
 
-    def applied(
-        self, entries: Sequence[Applied], position: Timestamp, committed: Sequence[LargeTransaction] = ()
-    ) -> None:
-        """The next entries, in the order of the log; ``position`` is the last one's timestamp, and ``committed`` are
-        the large transactions that they commit."""
+    def applied(self, entries: Sequence[Applied], position: Timestamp, broken: Sequence[KeyRange] = ()) -> None:
+        """Take the next entries, in the order of the log; ``position`` is the last one's timestamp. To the ``broken``
+        ranges they bring versions later."""
         invariant(position >= self.position, "changes are handed out in their order", self.position, position)
         for entry in entries:
             if entry.items:
@@ -98,9 +98,9 @@ class ChangeFeed:
                 if not self._ranges.is_empty:
                     self._hand_out(entry.items)
         self.position = position
-        if committed:
+        if broken:
             self.recent.clear(position)
-            for start, end in [bounds for each in committed for bounds in each.ranges]:
+            for start, end in broken:
                 self._give_up_within(start, end)
         for queue in [each for each in self._held if self.complete_to(each.start, each.end) == position]:
             self._held.remove(queue)
@@ -108,12 +108,8 @@ class ChangeFeed:
 
     def complete_to(self, start: bytes, end: bytes) -> Timestamp:
         """Return the time up to which all changes of ``[start, end)`` are in place."""
-        late = [
-            each.commit_ts
-            for each in self._unresolved().committed
-            if each.commit_ts is not None and each.overlaps(start, end)
-        ]
-        return min([ts.previous() for ts in late], default=self.position)
+        late_from = self._late_from(start, end)
+        return self.position if late_from is None else late_from.previous()
 
     def replaced(self, position: Timestamp) -> None:
         """Another state, as of ``position``, took the place of the one that was here."""

@@ -118,7 +118,7 @@ class Collector:
         self._last_ts = driver.applied.last_ts
         self._turns = asyncio.Lock()
         self._under_way = UnderWay()
-        self._restores = 0
+        self._disruptions = 0
         driver.applier.heard = self._heard
         self._horizon.note(self._monotonic_ms(), self._last_ts)
 
@@ -181,15 +181,14 @@ class Collector:
             await self._pass(0.0, is_duty=False)
 
     async def _pass(self, waits_ms: float, *, is_duty: bool) -> None:
-        restore = self._driver.pipeline.restore
-        if restore is not None:
+        if self._driver.pipeline.features.is_closed:
             # A delete that goes would not hide the older version that is put back after it.
-            raise restore.refusal()
+            self._driver.pipeline.features.check_open()
         if self._machine.are_safepoints_damaged:
             # The safepoints that stand in for the damaged ones refuse every read of the past: versions below them are
             # not garbage.
             raise Unavailable("the safepoints are damaged here, and are repaired first", retry_delay_ms=1_000)
-        self._restores = self._driver.pipeline.restores
+        self._disruptions = self._driver.pipeline.features.disruptions
         await self._raise_safepoints()
         await self._clear_dropped()
         began_ms = self._monotonic_ms()
@@ -366,10 +365,10 @@ class Collector:
     def _removing(self, removal: Removal) -> Evaluate:
         """Return a write of ``removal`` that is refused if a restore has begun since: garbage found before or during a
         restore is not removed after it."""
-        restores = self._restores
+        disruptions = self._disruptions
 
         def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            if self._driver.pipeline.restores != restores:
+            if self._driver.pipeline.features.disruptions != disruptions:
                 raise Unavailable("what was found to be garbage was found before a restore", retry_delay_ms=100)
             return Evaluation(Mutations(), None, removal=removal)
 

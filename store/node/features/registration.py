@@ -1,4 +1,4 @@
-"""The features of a replica, by name. A new one is a module here, and a line below."""
+"""The features of a replica, by name. A new one is a module here, and a line in the list."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Callable
 
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
+from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.features.feature import Features
+from cortado.store.node.features.large_transactions import LargeTransactionsInLog
+from cortado.store.node.features.restore import RestoreInLog
 from cortado.store.node.features.roles import RolesInLog
 
 
 class Registered(Features):
-    """All of one replica's. ``read`` finds a key's applied version."""
+    """All of one replica's, for the readers of ``store``. ``read`` finds a key's applied version."""
 
-    def __init__(self, read: Callable[[LogicalKey], Version | None]) -> None:
+    def __init__(self, store: VersionStore, read: Callable[[LogicalKey], Version | None]) -> None:
         self.roles = RolesInLog(read)
-        super().__init__([self.roles])
+        self.large_transactions = large = LargeTransactionsInLog(store)
+        # Behind them: it closes the replica while they cannot be read.
+        self.restore = RestoreInLog(lambda: large.is_unreadable)
+        super().__init__([self.roles, self.large_transactions, self.restore])

@@ -32,6 +32,7 @@ _LOG: Final = logging.getLogger(__name__)
 class RolesInLog(Feature):
     """One group's. ``read`` finds a key's applied version."""
 
+    name: ClassVar[str] = "roles"
     keys_max: ClassVar[int] = KEYS_MAX
 
     def __init__(self, read: Callable[[LogicalKey], Version | None]) -> None:

@@ -281,7 +281,7 @@ class LargeTransactors:
                 ts = await node.meta.reads.resolve(at)
             else:
                 # As every read does: a replica that cannot tell which rows are staged serves no caller.
-                node.meta.reads.check_restored()
+                node.meta.reads.check_open()
                 ts = node.meta.applied.last_ts if pick < 0.8 else await node.meta.reads.linearize()
             return ts, _rows_at(node, self.table_id, ts, how)
 
@@ -382,7 +382,7 @@ def _rows_at(node: NodeHost, table_id: int, ts: Timestamp, how: str) -> dict[byt
 async def _watch_rows(node: NodeHost, table_id: int, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
     told: list[Seen | Resolved] = []
     # As the service does: a replica that cannot read staged rows serves no caller.
-    node.meta.reads.check_restored()
+    node.meta.reads.check_open()
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
     with node.meta.watches.watch(*row_range(table_id, KEY), after, resolved_interval_ms=20) as watch:

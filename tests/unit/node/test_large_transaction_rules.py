@@ -7,7 +7,7 @@ With all rules on, the same scenarios pass. Nodes run on virtual time, and their
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,17 +22,19 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
-from cortado.store.mvcc.staged import LargeTransaction, Staged, Unresolved
+from cortado.store.mvcc.staged import LargeTransaction, Staged
 from cortado.store.mvcc.versions import Item, suffix_of
 from cortado.store.node import large_transactions as duty
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.batch import Batch
 from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.collection import collector
 from cortado.store.node.collection.slices import Place, Slice
+from cortado.store.node.features.feature import Effect
+from cortado.store.node.features.large_transactions import LargeTransactionsInLog
 from cortado.store.node.large_transactions import LargeTransactions
 from cortado.store.node.pipeline import Pipeline
-from cortado.store.node.state_machine import StateMachine
 from cortado.store.server import large_transactions_service
 from cortado.store.staging import records, stage
 from cortado.store.staging.records import Record, applied_records, record_of, resolve
@@ -76,7 +78,7 @@ def answer_when_committed(patch: pytest.MonkeyPatch) -> None:
         callers, committed = self._answer_applied(), self._log.durable_commit_index
         while self._answered < len(self._appended) and self._appended[self._answered].index <= committed:
             batch = self._appended[self._answered]
-            batch.changes_records = False
+            batch.effect = Effect.NONE
             callers += self._answer_batch(batch)
             self._answered += 1
         return callers
@@ -86,7 +88,7 @@ def answer_when_committed(patch: pytest.MonkeyPatch) -> None:
 
 def evaluate_at_once(patch: pytest.MonkeyPatch) -> None:
     answer_when_committed(patch)
-    patch.setattr(Batch, "holds_next", property(lambda self: self.epoch > 0 or self.changes_restore))
+    patch.setattr(Batch, "holds_next", property(lambda self: self.epoch > 0))
 
 
 def commit_at_the_start(patch: pytest.MonkeyPatch) -> None:
@@ -99,29 +101,29 @@ def commit_at_the_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def know_of_it_later(patch: pytest.MonkeyPatch) -> None:
-    settle = StateMachine.settle
+    settle = LargeTransactionsInLog.settle
 
-    def late(self: StateMachine) -> None:
-        before = self._unresolved
+    def late(self: LargeTransactionsInLog) -> None:
+        before = self.durable
         settle(self)
-        known, self._versions.unresolved = self._versions.unresolved, before
+        known, self._store.unresolved = self._store.unresolved, before
         if known is not before:
-            asyncio.get_running_loop().call_later(0.02, lambda: setattr(self._versions, "unresolved", known))
+            asyncio.get_running_loop().call_later(0.02, lambda: setattr(self._store, "unresolved", known))
 
-    patch.setattr(StateMachine, "settle", late)
+    patch.setattr(LargeTransactionsInLog, "settle", late)
 
 
 def forget_it_before_that_is_durable(patch: pytest.MonkeyPatch) -> None:
-    def note(self: StateMachine, before: Unresolved) -> Unresolved:
-        after = applied_records(self.newly_applied[-1].items, before) if self.newly_applied else before
-        self._versions.unresolved = after
-        return after
+    def apply(self: LargeTransactionsInLog, items: Sequence[Item], state: AppliedState) -> AppliedState:
+        self._applying = self._store.unresolved = applied_records(items, self._applying)
+        return state
 
-    patch.setattr(StateMachine, "_note_records", note)
+    patch.setattr(LargeTransactionsInLog, "apply", apply)
 
 
 def look_for_it_before_that_is_durable(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "durably_unresolved", property(lambda self: self._versions.unresolved))
+    at_once = property(lambda self: self._store.unresolved, lambda _self, _durable: None)
+    patch.setattr(LargeTransactionsInLog, "durable", at_once, raising=False)
 
 
 def move_in_two_entries(patch: pytest.MonkeyPatch) -> None:

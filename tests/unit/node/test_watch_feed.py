@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_range
-from cortado.store.mvcc.staged import NOTHING_UNRESOLVED
 from cortado.store.mvcc.versions import Item, encode_version
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
 from cortado.store.node.changefeed.order import size_of
@@ -38,7 +37,7 @@ def taken(feed: ChangeFeed, queue: WatchQueue) -> list[Item]:
 
 
 def test_a_queue_gets_what_is_applied_in_its_range_in_the_order_of_commits() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(), lambda _start, _end: None)
     queue = queue_of(feed, kv_range("test", b"b", b"d"))
     assert feed.attach(queue, at(1)) == at(1)
     feed.applied([applied(put("a", 2), put("b", 3), put("c", 2), put("d", 3), last=3)], at(3))
@@ -48,7 +47,7 @@ def test_a_queue_gets_what_is_applied_in_its_range_in_the_order_of_commits() -> 
 
 def test_a_queue_that_overflows_is_detached_and_holds_nothing() -> None:
     for limits in (NodeLimits(watch_queue_events_max=2), NodeLimits(watch_queue_bytes_max=80)):
-        feed = ChangeFeed(at(1), limits, lambda: NOTHING_UNRESOLVED)
+        feed = ChangeFeed(at(1), limits, lambda _start, _end: None)
         queue, other = queue_of(feed), queue_of(feed, kv_range("test", b"x", b"y"))
         feed.attach(queue, at(1))
         feed.attach(other, at(1))
@@ -61,7 +60,7 @@ def test_a_queue_that_overflows_is_detached_and_holds_nothing() -> None:
 
 
 def test_all_queues_together_are_bounded() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(watch_bytes_max=100), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(watch_bytes_max=100), lambda _start, _end: None)
     queues = [queue_of(feed) for _ in range(8)]
     for queue in queues:
         feed.attach(queue, at(1))
@@ -71,7 +70,7 @@ def test_all_queues_together_are_bounded() -> None:
 
 
 def test_what_is_kept_in_memory_serves_who_comes_back_in_time() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(watch_recent_entries_max=2), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(watch_recent_entries_max=2), lambda _start, _end: None)
     for number in range(2, 6):
         feed.applied([applied(put("a", number), last=number)], at(number))
     late = queue_of(feed)
@@ -85,7 +84,7 @@ def test_what_is_kept_in_memory_serves_who_comes_back_in_time() -> None:
 
 
 def test_what_is_kept_in_memory_is_bounded_in_bytes() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(watch_recent_bytes_max=1_000), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(watch_recent_bytes_max=1_000), lambda _start, _end: None)
     for number in range(2, 50):
         feed.applied([applied(put("a", number, b"x" * 100), last=number)], at(number))
         assert feed.recent.size_bytes <= 1_000
@@ -93,13 +92,13 @@ def test_what_is_kept_in_memory_is_bounded_in_bytes() -> None:
 
 
 def test_entries_without_changes_move_the_position_and_are_not_kept() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(), lambda _start, _end: None)
     feed.applied([applied(last=2)], at(2))
     assert (feed.position, feed.recent.floor) == (at(2), at(1))
 
 
 def test_another_state_detaches_every_queue_and_forgets_what_is_kept() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(), lambda _start, _end: None)
     queue = queue_of(feed)
     feed.attach(queue, at(1))
     feed.applied([applied(put("a", 2), last=2)], at(2))
@@ -111,7 +110,7 @@ def test_another_state_detaches_every_queue_and_forgets_what_is_kept() -> None:
 
 
 def test_more_than_a_queue_may_hold_is_not_taken_from_memory() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(watch_queue_events_max=2), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(watch_queue_events_max=2), lambda _start, _end: None)
     feed.applied([applied(*[put(name, 2) for name in "abc"], last=2)], at(2))
     queue = queue_of(feed)
     assert feed.attach(queue, at(1)) == at(2)
@@ -119,7 +118,7 @@ def test_more_than_a_queue_may_hold_is_not_taken_from_memory() -> None:
 
 
 def test_taking_is_bounded_in_count_and_bytes_and_always_gives_something() -> None:
-    feed = ChangeFeed(at(1), NodeLimits(), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(at(1), NodeLimits(), lambda _start, _end: None)
     queue = queue_of(feed)
     feed.attach(queue, at(1))
     items = [put(name, 2, b"x" * 100) for name in "abcdefgh"]
@@ -132,7 +131,7 @@ def test_taking_is_bounded_in_count_and_bytes_and_always_gives_something() -> No
 
 
 def test_a_closed_queue_leaves_nothing_behind() -> None:
-    feed = ChangeFeed(ZERO, NodeLimits(), lambda: NOTHING_UNRESOLVED)
+    feed = ChangeFeed(ZERO, NodeLimits(), lambda _start, _end: None)
     first, second = queue_of(feed), queue_of(feed)
     feed.attach(first, ZERO)
     feed.attach(second, ZERO)
