@@ -149,7 +149,7 @@ class Feature:
     # --- changes for watches -----------------------------------------------------------------------------------
 
     def late_from(self, start: bytes, end: bytes) -> Timestamp | None:
-        """Return the timestamp at which versions in ``[start, end)`` are still to be put; None if there is none."""
+        """Return the timestamp at which versions in ``[start, end)`` are still to be put; None if all are there."""
         raise NotImplementedError
 
     def broken(self) -> Sequence[KeyRange]:
@@ -310,8 +310,8 @@ class Features:
     # --- changes for watches -----------------------------------------------------------------------------------
 
     def late_from(self, start: bytes, end: bytes) -> Timestamp | None:
-        """Return the first timestamp at which versions in ``[start, end)`` are still to be put; None if there is
-        none."""
+        """Return the first timestamp at which versions in ``[start, end)`` are still to be put; None if all are
+        there."""
         found = [ts for ts in [each.late_from(start, end) for each in self._late] if ts is not None]
         return min(found, default=None)
 
