@@ -119,8 +119,10 @@ class StateMachine:
         self.features.mended(self._versions.snapshot(LARGEST), self._stored())
 
     def _stored(self) -> AppliedState:
+        """Return the durable applied state. On any thread, so past what the loop has decoded."""
         with self._engine.read() as txn:
-            return self._load_from(txn)
+            encoded = txn.get(Space.META, self._state_key)
+        return AppliedState() if encoded is None else AppliedState.decode(encoded)
 
     def load(self) -> AppliedState:
         """Return the engine's applied state: at the start, and after a snapshot was installed below this object."""
