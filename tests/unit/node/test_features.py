@@ -24,11 +24,14 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.batch import Batch
 from cortado.store.node.features.feature import Effect, Feature, Features
 from cortado.store.node.features.registration import Registered
+from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import LogEntry
+from cortado.store.node.run import RunEffects
+from cortado.store.node.run_submission import submit_run
 from cortado.store.node.state_machine import StateMachine
 from support.memory_engine import MemoryEngine
 from support.node_world import World
-from support.nodes import key, put
+from support.nodes import increment, key, put
 
 ONE, TWO = meta_key("one"), meta_key("two")
 AT = [Timestamp(0, wall_ms, 0) for wall_ms in range(10)]
@@ -424,6 +427,47 @@ def test_a_closed_feature_refuses_calls_and_writes_but_for_those_made_while_clos
         more.closed = False
         pipeline.repaired()
         await replica.write(put("k", b"y"))
+
+    with registered(Effect.FOLLOWED) as made:
+        world.run(scenario)
+
+
+def test_features_add_to_a_write_and_part_a_run() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        assert (await n1.meta.write(change_one)).value == "None more"
+        for number, written in enumerate((ONE, key("k"))):
+            request_id = bytes(n1.process.clock.now()) + bytes([number] * 8)
+            effects = RunEffects([written], [b"v"], [b""])
+            run = submit_run(
+                n1.meta,
+                lambda _reader, _first, effects=effects: effects,
+                size_bytes=10,
+                request_ids=[request_id],
+                hashes=[b"h" * 16],
+            )
+            await run.done
+            assert (run.outcome is run.parting) == (written == ONE)
+
+    with registered(Effect.FOLLOWED):
+        world.run(scenario)
+
+
+def test_reads_are_not_compared_while_a_feature_moves_values() -> None:
+    world = World(limits=NodeLimits(examined_percent=100))
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        for moving in (True, False):
+            for each in made:
+                each.moving = moving
+            await world.settled()
+            examined = n2.meta.integrity.examiner.examined
+            await n1.meta.write(increment("k"))
+            await world.settled()
+            assert (n2.meta.integrity.examiner.examined > examined) != moving
 
     with registered(Effect.FOLLOWED) as made:
         world.run(scenario)
