@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from cortado.errors import Restoring
+from cortado.errors import CortadoError
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.versions import Item
@@ -48,7 +48,7 @@ class RestoreInLog(Feature):
     def is_closed(self) -> bool:
         return self.state is not None
 
-    def refusal(self) -> Restoring:
+    def refusal(self) -> CortadoError:
         assert self.state is not None
         return self.state.refusal()
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from cortado.errors import DataLoss, Restoring
+from cortado.errors import DataLoss, Restoring, Unavailable
 from cortado.store.auth.stored import AUTH_KEY, Switch, encode_switch
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
@@ -95,12 +95,13 @@ def test_a_restore_is_loaded_and_one_that_is_unreadable_or_doubted_closes_until_
     newest = stored(restore_at(1, UNDER_WAY))
     restore.load(newest, STATE)
     assert restore.state == UNDER_WAY
+    assert isinstance(restore.refusal(), Restoring)
     with pytest.raises(DataLoss):
         restore.load(damaged(), STATE)
     assert restore.state == UNDER_WAY, "it stays as it is"
     restore.unread()
     assert restore.state is UNREADABLE
-    assert isinstance(restore.refusal(), Restoring)
+    assert isinstance(restore.refusal(), Unavailable)
     with pytest.raises(DataLoss):
         restore.repaired(damaged(), STATE)
     doubts[0] = True
