@@ -22,6 +22,7 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, encode_version
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.batch import Batch
+from cortado.store.node.changefeed.index import IndexWriter
 from cortado.store.node.features.feature import Effect, Feature, Features
 from cortado.store.node.features.registration import Registered
 from cortado.store.node.limits import NodeLimits
@@ -47,6 +48,7 @@ class Noting(Feature):
         self.notes = notes
         self.damage: CortadoError | None = None
         self.closed = self.is_new = self.moving = self.unordered = False
+        self.unordered_from_here = False
         self.followed: tuple[int, int] = 0, 0
         self.late: Timestamp | None = None
         self.ranges: Sequence[KeyRange] = ()
@@ -114,6 +116,7 @@ class Noting(Feature):
 
     def apply(self, items: Sequence[Item], state: AppliedState) -> AppliedState:
         assert all(logical_of(each)[:1] == b"m" for each, _ in items)
+        self.unordered = self.unordered_from_here
         self.note(f"apply {len(items)}")
         return state
 
@@ -162,7 +165,7 @@ def entry(index: int, *keys: LogicalKey, **more: object) -> Entry:
 
 
 def test_a_transaction_begins_is_applied_by_entry_and_is_settled_in_the_order_of_registration() -> None:
-    features, _, _, notes = noting()
+    features, _, second, notes = noting()
     machine = machine_with(features, MemoryEngine())
     assert taken(notes) == ["a load 0", "b load 0"]
     others = LogicalKey(STAGED_SPACE + b"x"), LogicalKey(TABLE_SPACE + b"x")
@@ -179,8 +182,11 @@ def test_a_transaction_begins_is_applied_by_entry_and_is_settled_in_the_order_of
     applied = ["a begin", "b begin", "a apply 1", "b apply 1", "a apply 2", "b apply 2"]
     assert taken(notes) == applied, "an entry without a key in m is not asked about"
     assert machine.state.index == 0
+    second.closed = True
+    assert not features.is_closed
     machine.settle(state)
     assert taken(notes) == ["a settle", "b settle"]
+    assert features.is_closed
     assert machine.state == state
 
 
@@ -218,12 +224,13 @@ def full(engine: MemoryEngine) -> Iterator[None]:
 def test_features_load_again_after_a_snapshot_and_one_that_cannot_is_told_so() -> None:
     features, first, _, notes = noting()
     machine = machine_with(features, MemoryEngine())
-    machine.settle(machine.apply(machine.state, [entry(1, ONE)]))
+    state = machine.apply(machine.state, [entry(1, ONE)])
     taken(notes)
     first.damage, first.closed = DataLoss("one", "damaged"), True
     assert not features.is_closed
     machine.replaced()
     assert taken(notes) == ["a load 1", "a unread", "b load 1"]
+    assert machine.state == state
     assert features.is_closed
     first.damage, first.closed = None, False
     machine.repaired()
@@ -258,6 +265,18 @@ def test_after_a_loss_was_accepted_features_load_at_each_settling_until_all_can(
     assert taken(notes)[-2:] == ["a load 2", "b load 2"]
     machine.settle(machine.apply(state, [entry(3, key("k"))]))
     assert taken(notes) == ["a begin", "b begin", "a settle", "b settle"]
+
+
+def test_versions_in_no_order_of_time_begin_the_index_of_changes_anew_from_the_first_to_the_last_of_them() -> None:
+    features, first, _, _ = noting()
+    machine = machine_with(features, MemoryEngine())
+    state, restarted = machine.state, []
+    turns = {1: False, 2: True, 3: True, 4: False, 5: False}
+    with patch.object(IndexWriter, "restart", lambda _self, last_ts, _items: restarted.append(last_ts)):
+        for index, is_unordered in turns.items():
+            first.unordered_from_here = is_unordered
+            state = machine.apply(state, [entry(index, ONE)])
+    assert restarted == AT[2:5]
 
 
 # --- in flight -------------------------------------------------------------------------------------------------
@@ -373,6 +392,7 @@ def test_a_feature_follows_its_change_when_it_is_taken_committed_and_applied() -
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
+        assert made[0].notes[:2] == ["more load 0", "more follow 0 0"]
         await n1.meta.write(put("k", b"v"))
         await world.settled()
         data, more = world.places["n1"].data, made[0]
