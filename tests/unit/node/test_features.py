@@ -15,7 +15,7 @@ from cortado.raft.log import Entry, Nothing
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import STAGED_SPACE, TABLE_SPACE, KeyRange, meta_key
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.evaluation import AcceptLoss, Evaluation
+from cortado.store.mvcc.evaluation import AcceptLoss, Evaluation, Removal
 from cortado.store.mvcc.mutations import Changes, Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.store import VersionStore
@@ -49,6 +49,7 @@ class Noting(Feature):
         self.damage: CortadoError | None = None
         self.closed = self.is_new = self.moving = self.unordered = False
         self.unordered_from_here = False
+        self.disrupted = 3
         self.followed: tuple[int, int] = 0, 0
         self.late: Timestamp | None = None
         self.ranges: Sequence[KeyRange] = ()
@@ -74,7 +75,7 @@ class Noting(Feature):
 
     @property
     def disruptions(self) -> int:
-        return 3
+        return self.disrupted
 
     def refusal(self) -> CortadoError:
         return Unavailable(f"{self.called} is closed")
@@ -491,3 +492,34 @@ def test_reads_are_not_compared_while_a_feature_moves_values() -> None:
 
     with registered(Effect.FOLLOWED) as made:
         world.run(scenario)
+
+
+def test_garbage_that_was_found_before_a_disruption_is_not_removed_after_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        await n1.meta.collector.pass_now()
+        removing = n1.meta.collector._removing(Removal(keys=[key("k") + bytes(12)]))
+        await n1.meta.write(removing)
+        made[0].disrupted += 1
+        with pytest.raises(Unavailable, match="found before a restore"):
+            await n1.meta.write(removing)
+
+    with registered(Effect.FOLLOWED) as made:
+        world.run(scenario)
+
+
+def test_changes_before_a_restores_begin_or_end_are_recent_no_more() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        before = (await n1.meta.write(put("k", b"v"))).ts
+        await n1.meta.write(put("k", b"w"))
+        recent = n1.meta.driver.feed.recent
+        await world.until(lambda: bool(recent.all_since(before)), "both are applied")
+        n1.meta.features.restore.on_change()
+        assert recent.all_since(before) is None
+
+    world.run(scenario)
