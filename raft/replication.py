@@ -29,7 +29,8 @@ class Replication:
         self._began_ms = core.now_ms
         self.heartbeat_due_ms = core.now_ms
         self._committed_ms: float | None = None
-        self._announced = 0
+        # Commits wait to be told since when, and up to where; then up to where they are told.
+        self._noticed_to = self._announced = 0
         self.is_lease_void = False
 
     # --- a leadership ---------------------------------------------------------------------------------------------
@@ -170,18 +171,28 @@ class Replication:
             core.engine.send_entries()
 
     def _announce(self) -> None:
-        """Tell members the commit index, unless an entry soon does: an apply of its own costs a follower a sync."""
+        """Tell members the commit index, unless entries told the one of a moment ago: a notice costs both sides a
+        round, and an apply of its own costs a follower a sync."""
         core = self._core
         committed = core.durable_commit_index
         if committed > self._announced and self._committed_ms is None:
-            self._committed_ms = core.now_ms
+            self._committed_ms, self._noticed_to = core.now_ms, committed
         if self._committed_ms is None or core.now_ms < self._committed_ms + core.settings.notice_ms:
             return
         self._committed_ms = None
+        if self._is_told(self._noticed_to):
+            self._announced = self._noticed_to
+            if committed > self._announced:
+                self._committed_ms, self._noticed_to = core.now_ms, committed
+            return
         self._announced = committed
         for progress in self._members.values():
             if progress.told_commit < min(committed, progress.match_index):
                 self._send_heartbeat(progress, 0)
+
+    def _is_told(self, index: int) -> bool:
+        """Return whether every member was sent a message that tells that its entries up to ``index`` are committed."""
+        return all(each.told_commit >= min(index, each.match_index) for each in self._members.values())
 
     # --- in -----------------------------------------------------------------------------------------------------------
 

@@ -28,8 +28,8 @@ class RaftSettings:
     max_drift_ppm: float = 10_000
     """How far apart the speeds of two hosts' monotonic clocks may be, in millionths. Shortens the lease."""
     notice_ms: float = 20
-    """How long a leader waits for an entry to carry a new commit index, before it sends it alone. Less lets followers
-    apply sooner; under single writes, each such apply is a sync of its own."""
+    """How long a leader waits for an entry to carry a new commit index, before it sends it alone; as entries come, at
+    most twice as long. Less lets followers apply sooner; under single writes, each such apply is a sync of its own."""
     window_bytes_max: int = 16 << 20
     """Bytes of entries sent to a member and not acknowledged yet. At least one message is always allowed."""
     window_messages_max: int = 64

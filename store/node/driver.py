@@ -447,10 +447,9 @@ class Driver:
         self._scheduler.want_at(due_ms)
 
     def _go_on(self, steps: Sequence[Callable[[float], None]]) -> None:
-        """Go on after a thread's report. If more waits than a short round does, a whole one follows."""
-        self._run(steps)
-        if not (self.inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date):
-            self._scheduler.run_whole()
+        """Go on after a thread's report: by these steps, or by a whole round, which has them, if more waits."""
+        is_enough = self.inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date
+        self._run(steps) if is_enough else self._scheduler.run_whole()
 
     # --- leadership --------------------------------------------------------------------------------------------
 

@@ -51,8 +51,8 @@ PROPOSED: Final = (Phase.EVALUATE, Phase.CLOSE, Phase.ALARM)
 """Only proposals came: they join the open batch. A whole round follows if there is more to do than to keep it open."""
 
 DURABLE: Final = (Phase.SEND, Phase.STORE, Phase.ANSWER, Phase.APPLY, Phase.ALARM)
-"""The log thread reports: messages that waited for the disk leave, and callers are answered. For more work, a whole
-round is asked for behind it."""
+"""The log thread reports: messages that waited for the disk leave, and callers are answered. If more waits, a whole
+round runs instead."""
 
 APPLIED: Final = (Phase.APPLY, Phase.ALARM)
 """The storage thread reports."""

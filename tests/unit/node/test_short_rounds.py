@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.log import Message
 from support.node_world import World
 from support.nodes import increment, put, read
 
@@ -73,5 +75,58 @@ def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_round_an
         assert n1.meta.log.last[0] == last + 1
         await world.until(lambda: n2.meta.read_ts() == results[-1].ts, "a follower has applied all")
         assert read(n2, "n") == b"11"
+
+    world.run(scenario)
+
+
+def test_a_report_of_the_disk_with_a_caller_waiting_is_one_round() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        driver, disk = n1.meta.driver, world.places["n1"].disk
+        disk.hold()
+        first = asyncio.ensure_future(n1.meta.write(put("k", b"1")))
+        await world.until(lambda: disk.waiting == 1, "the first batch is being stored")
+        second = asyncio.ensure_future(n1.meta.write(put("k", b"2")))
+        await world.until(lambda: driver.pipeline.open.commands == 1, "the second batch is open")
+        answer, answers = driver.pipeline.answer_committed, list[int]()
+
+        def answered() -> int:
+            answers.append(driver.measures.rounds)
+            return answer()
+
+        driver.pipeline.answer_committed = answered  # type: ignore[method-assign]
+        before = driver.measures.rounds
+        disk.let_one_through()
+        assert answers == [before + 1]
+        disk.release()
+        await asyncio.gather(first, second)
+
+    world.run(scenario)
+
+
+def test_a_commit_that_the_next_entry_tells_needs_no_notice() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        notices, carry = list[str](), world.carry
+
+        def watched(sender: str, group_id: int, message: Message) -> None:
+            body = pb.RaftMessage.FromString(message.body)
+            if body.HasField("heartbeat") and not body.heartbeat.round:
+                notices.append(message.to)
+            carry(sender, group_id, message)
+
+        world.carry = watched  # type: ignore[method-assign]
+        for number in range(40):
+            await n1.meta.write(put("k", b"%d" % number))
+            await world.sleep(5)
+        assert not notices
+        last, began_ms = n1.meta.log.last[0], world.now_ms
+        await world.until(lambda: n2.meta.log.durable_commit_index == n3.meta.log.durable_commit_index == last, "told")
+        assert sorted(notices) == ["n2", "n3"]
+        assert world.now_ms - began_ms < 2 * n1.process.raft.notice_ms + 10, "well before the next heartbeat"
 
     world.run(scenario)
