@@ -31,3 +31,8 @@ def resumed(begun: Coroutine[Any, Any, T], first: Any) -> Generator[Any, Any, T]
     except StopIteration as done:
         reply: T = done.value
         return reply
+
+
+async def rest_of(begun: Coroutine[Any, Any, T], first: Any) -> T:
+    """Go on as :func:`resumed` does, as a coroutine for a task: from Python 3.12 on, a task refuses a generator."""
+    return await resumed(begun, first)

