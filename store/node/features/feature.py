@@ -174,6 +174,8 @@ class Features:
         self._adding = self._with(Feature.add_to.__name__)
         self._parting = self._with(Feature.parts.__name__)
         self._late = self._with(Feature.late_from.__name__)
+        self._moving = self._with("is_moving")
+        self._unordering = self._with("is_unordered")
         self.is_closed = False
         """Whether no caller is served. Changed by :meth:`load`, :meth:`mended` and :meth:`settle` alone."""
 
@@ -239,7 +241,7 @@ class Features:
     @property
     def is_moving(self) -> bool:
         """True while commands move stored values, so that replicas may have them in different places."""
-        return any(each.is_moving for each in self.all)
+        return any(each.is_moving for each in self._moving)
 
     def touched(self, keys: Sequence[LogicalKey]) -> Sequence[Touched]:
         """Return the features that a command with these keys touches, and how. Asked for each command: most have no key
@@ -300,7 +302,7 @@ class Features:
     @property
     def is_unordered(self) -> bool:
         """True if entries may put versions at any timestamps, by the entries applied, or just being applied."""
-        return any(each.is_unordered for each in self.all)
+        return any(each.is_unordered for each in self._unordering)
 
     @property
     def disruptions(self) -> int:
