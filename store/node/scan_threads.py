@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class ScanThreads:
     async def scan_stream(self, step: Callable[[], T]) -> T:
         """Run a slice as :meth:`scan`, of a scan that shares no state with others: it runs beside them if the kernel
         reads without the interpreter's lock."""
-        return await asyncio.wrap_future(self._streams.submit(step))
+        return await self._streams.submit(step)
 
     def spare(self) -> int:
         """Return how many threads :meth:`lend` has for the step that calls this."""
@@ -91,29 +91,37 @@ class _Streams:
     def __init__(self, executor: Executor, threads: int) -> None:
         self._executor = executor
         self._threads = threads
-        self._steps = self._lent = 0
+        self.steps = self._lent = 0
         self._is_stopped = False
-        self._lock = Lock()
+        self.lock = Lock()
 
-    def submit(self, step: Callable[[], T]) -> Future[T]:
-        with self._lock:
-            self._steps += 1
+    def submit(self, step: Callable[[], T]) -> asyncio.Future[T]:
+        """Put ``step`` in line. It counts until it has ended on its thread, also if its caller has gone."""
+        counted = _Counted(self)
+
+        def run() -> T:
+            counted.is_begun = True
+            try:
+                return step()
+            finally:
+                counted.end()
+
         try:
-            future = self._executor.submit(step)
+            future = asyncio.get_running_loop().run_in_executor(self._executor, run)
         except RuntimeError:
-            self._step_ended()
+            counted.end()
             raise
-        future.add_done_callback(self._step_ended)
+        future.add_done_callback(counted.left)
         return future
 
     def spare(self) -> int:
         if self._is_stopped:
             return 0
-        idle, share = self._threads - self._steps - self._lent, self._threads // max(1, self._steps) - 1
+        idle, share = self._threads - self.steps - self._lent, self._threads // max(1, self.steps) - 1
         return max(0, min(idle, share))
 
     def lend(self, most: int, work: Callable[[Callable[[], bool]], None]) -> Lent:
-        with self._lock:
+        with self.lock:
             futures = [self._executor.submit(work, self._may_go_on) for _ in range(min(most, self.spare()))]
             self._lent += len(futures)
         for each in futures:
@@ -121,17 +129,35 @@ class _Streams:
         return Lent(futures)
 
     def stop(self) -> None:
-        with self._lock:
+        with self.lock:
             self._is_stopped = True
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _may_go_on(self) -> bool:
-        return self._steps + self._lent <= self._threads
-
-    def _step_ended(self, _: object = None) -> None:
-        with self._lock:
-            self._steps -= 1
+        return self.steps + self._lent <= self._threads
 
     def _work_ended(self, _: object) -> None:
-        with self._lock:
+        with self.lock:
             self._lent -= 1
+
+
+class _Counted:
+    """One step among those of ``streams``, from when this is made."""
+
+    def __init__(self, streams: _Streams) -> None:
+        self._streams = streams
+        self._has_ended = False
+        self.is_begun = False
+        with streams.lock:
+            streams.steps += 1
+
+    def left(self, future: asyncio.Future[Any]) -> None:
+        """Its caller was answered, or has gone: then the step is taken out of the line, unless it has begun."""
+        if future.cancelled() and not self.is_begun:
+            self.end()
+
+    def end(self) -> None:
+        with self._streams.lock:
+            # A step that begins in the moment in which its caller goes would end twice.
+            self._streams.steps -= not self._has_ended
+            self._has_ended = True

@@ -24,6 +24,7 @@ from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.request_table.floor import Forgotten
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.state_machine import StateMachine
+from cortado.store.node.storage_thread import Done, Job
 from support.memory_engine import MemoryEngine
 from support.nodes import NOW_MS, SetClock, put, run, running_node
 
@@ -89,9 +90,9 @@ def store_what_nobody_gave(node: Host, _patch: pytest.MonkeyPatch) -> None:
     writing = node.meta.driver.writer
     submit = writing._thread.submit
 
-    def forgetful(job: object, done: object) -> None:
+    def forgetful(job: Job, done: Done, *, is_small: bool) -> None:
         writing._work = []
-        submit(job, done)
+        submit(job, done, is_small=is_small)
 
     writing._thread.submit = forgetful
 

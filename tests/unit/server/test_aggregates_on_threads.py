@@ -139,5 +139,5 @@ def test_an_aggregate_that_is_given_up_leaves_all_threads_free(
             call = documents_pb2_grpc.DocumentsStub(channel).Aggregate(request)
             until(lambda: len(names) > 0)
             call.cancel()
-            until(lambda: streams._steps == streams._lent == 0)
+            until(lambda: streams.steps == streams._lent == 0)
     assert streams.spare() == THREADS - 1
