@@ -323,6 +323,11 @@ class Connection(Outgoing):
         """The bytes that have arrived, and that no reader waits for."""
         return self._limits.connection_window - self._recv_window - self._owed
 
+    @property
+    def arriving(self) -> int:
+        """The bytes that have arrived of messages that readers wait for."""
+        return sum(stream.credited for stream in self._streams.values())
+
     def consumed(self, stream_id: int, count: int) -> None:
         """Record that ``count`` bytes of the stream are not held any more."""
         stream = self._streams.get(stream_id)

@@ -22,7 +22,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv6Address
@@ -52,6 +52,8 @@ LOOK_S: Final = 1.0
 HELD_BYTES_MAX: Final = 256 << 20
 """The bound of bytes that have arrived for calls that do not read them yet, and of answers that callers do not read.
 Beyond it, the connection with most of them is ended."""
+ARRIVING_BYTES_MAX: Final = 1 << 30
+"""The same for messages that calls wait for, and that have not arrived whole: 128 of the largest ones."""
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 
 
@@ -67,6 +69,18 @@ def _network(host: str) -> str:
         return host
     address = IPv6Address(host.partition("%")[0])
     return str(address.ipv4_mapped or address.packed[:8].hex())
+
+
+def _beyond(
+    bytes_max: int, connections: Sequence[FrontConnection], sizes: Sequence[int]
+) -> Iterator[tuple[FrontConnection, int]]:
+    """Yield the connections with the largest sizes, until the others together are within ``bytes_max``."""
+    total = sum(sizes)
+    for size, _, connection in sorted(zip(sizes, range(len(sizes)), connections, strict=True), reverse=True):
+        if total <= bytes_max:
+            return
+        total -= size
+        yield connection, size
 
 
 class _Asked(NamedTuple):
@@ -172,14 +186,16 @@ class Front:
             self.end_largest()
 
     def end_largest(self) -> None:
-        """End connections until the bytes held for calls are within their bound."""
-        held = sorted((each.h2.unread + each.h2.unsent, number, each) for number, each in enumerate(self._connections))
-        total = sum(size for size, _, _ in held)
-        while total > HELD_BYTES_MAX:
-            size, _, largest = held.pop()
-            total -= size
+        """End connections until the bytes held for calls are within their bounds."""
+        connections = list(self._connections)
+        unread = [each.h2.unread + each.h2.unsent for each in connections]
+        for largest, size in _beyond(HELD_BYTES_MAX, connections, unread):
             _LOG.warning("%s is ended: %d bytes are held that its calls or itself do not read", largest.peer, size)
             largest.fail(ErrorCode.ENHANCE_YOUR_CALM, "too much is held that is not read yet")
+        arriving = [each.h2.arriving for each in connections]
+        for largest, size in _beyond(ARRIVING_BYTES_MAX, connections, arriving):
+            _LOG.warning("%s is ended: %d bytes are held of messages that are not whole", largest.peer, size)
+            largest.fail(ErrorCode.ENHANCE_YOUR_CALM, "too much is held of messages that are not whole")
 
     def joined(self, connection: FrontConnection) -> None:
         self._connections[connection] = None

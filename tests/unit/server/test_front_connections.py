@@ -228,6 +228,35 @@ def test_the_connection_that_holds_most_is_ended_where_calls_do_not_read(monkeyp
     asyncio.run(scenario())
 
 
+def test_the_connection_is_ended_that_holds_most_of_messages_that_are_not_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(front_module, "ARRIVING_BYTES_MAX", 70_000)
+
+    async def scenario() -> None:
+        front = new_front()
+        front.add_handlers([rpc_handler(kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], Kv())])
+        small, large = connected(front, Clock()), connected(front, Clock())
+        begun = b"\0" + (1 << 20).to_bytes(4)
+        for connection, streams in ((small[0], 1), (large[0], 3)):
+            connection.data_received(HELLO + frame(SETTINGS, ACK, 0))
+            for n in range(streams):
+                connection.data_received(frame(HEADERS, END_HEADERS, 2 * n + 1, fields(GET)))
+                connection.data_received(frame(DATA, 0, 2 * n + 1, begun + bytes(16_000)))
+            arrived = 16_000 * streams
+            await until(lambda of=connection, arrived=arrived: of.h2.arriving >= arrived)  # type: ignore[misc]
+        front.end_largest()
+        assert not large[1].is_closed
+        large[0].data_received(frame(DATA, 0, 1, bytes(10_000)))
+        front.end_largest()
+        assert large[1].is_closed
+        assert not small[1].is_closed
+        for connection, _ in (small, large):
+            connection.connection_lost(None)
+
+    asyncio.run(scenario())
+
+
 def test_the_connection_is_ended_whose_caller_reads_the_least_of_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 20_000)
 
