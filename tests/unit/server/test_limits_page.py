@@ -55,7 +55,7 @@ def count(number: int) -> str:
 def size(number: int) -> str:
     for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if number % factor == 0:
-            return f"{number // factor} {unit}"
+            return f"{number // factor:,} {unit}"
     return f"{number} bytes"
 
 
@@ -122,6 +122,7 @@ SAID = {
     "unread bytes of a stream": size(H2Limits().stream_window + 1),
     "unread bytes of a connection": size(H2Limits().connection_window),
     "unread bytes of all connections, both ways": size(front.HELD_BYTES_MAX),
+    "bytes of messages that have not arrived whole": size(front.ARRIVING_BYTES_MAX),
     "a reply that its caller does not take": f"{front_connection.STALLED_S:.0f} s",
     "the first message of a call": f"{front_connection.MESSAGE_S:.0f} s",
     "replies of health and reflection that callers do not take": size(replying.STRANGERS_BYTES),
