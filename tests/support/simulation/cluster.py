@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,8 +57,8 @@ class Cluster:
         self.disowned: set[tuple[str, int, int]] = set()
         """Entries (node, index, term) that a leader gave up before it stored them. Its disk may hold them for a moment,
         later than another leader committed them; it has acknowledged none of them."""
-        self.scarce_to_ms = -math.inf
-        """Until when a disk had its reserve left, and nothing else."""
+        self.ended_for_room: set[bytes] = set()
+        """Leases that leaders ended, or tried to end, since their disks had next to nothing left."""
         self.removed: set[str] = set()
         """They never come back under their ids."""
 

@@ -3,7 +3,8 @@
 In some runs old versions are kept for a second or two only. Then the final data is not the whole truth any more: so all
 that any replica ever applied is noted (:class:`Record`), and the answers of the run are checked against that. Beside it
 holders of leases (:class:`Holder`) read at their times again and again, wherever they like: while a lease is kept
-alive, no read at it is refused as too old. In the end exactly these versions must be left:
+alive, no read at it is refused as too old. Leases that a leader without room has ended are held no more. In the end
+exactly these versions must be left:
 
 - of each key the newest version at or below the safepoint, if it is no delete and has not expired there, and all above;
 - nothing that was never applied.
@@ -11,7 +12,6 @@ alive, no read at it is refused as too old. In the end exactly these versions mu
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +26,7 @@ from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, kv_key
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, expiry_ts, timestamp_of
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.collection.leases import Leases
 from cortado.store.node.state_machine import StateMachine
 from support.simulation.rpc import Lost, Refused
 
@@ -49,8 +50,10 @@ class Record:
         """By the process that removed most of them."""
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
-        apply = StateMachine.apply
+    def recording(self, ended_for_room: set[bytes]) -> Iterator[None]:
+        """Note all that is applied, and in ``ended_for_room`` the leases that a leader ends while its disk or map is
+        tight."""
+        apply, in_the_way = StateMachine.apply, Leases._in_the_way
 
         def applied(machine: StateMachine, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
             try:
@@ -63,7 +66,14 @@ class Record:
                     self.last_ts = max(self.last_ts, each.last_ts)
                 self.removed = max(self.removed, machine.removals.removed)
 
-        with patch.object(StateMachine, "apply", applied):
+        def ending(leases: Leases) -> Sequence[Lease]:
+            chosen = in_the_way(leases)
+            # A leader that has room has no reason to end any: such a lease stays held.
+            if leases._group.process.engine.room().is_tight:
+                ended_for_room.update(each.lease_id for each in chosen)
+            return chosen
+
+        with patch.object(StateMachine, "apply", applied), patch.object(Leases, "_in_the_way", ending):
             yield
 
 
@@ -148,10 +158,7 @@ class Holder:
             sent_ms = cluster.now_ms
             if await self._ask(lambda node: _keep(node, lease.lease_id)):
                 held_to_ms = sent_ms + 0.8 * TTL_MS
-            # A leader with next to nothing left on its disk ends the oldest leases. This one may have begun before its
-            # acquisition was answered.
-            may_be_ended = cluster.scarce_to_ms > began_ms - TTL_MS
-            await self._read(lease, -math.inf if may_be_ended else held_to_ms)
+            await self._read(lease, held_to_ms)
             await cluster.sleep(self._random.uniform(10, KEEP_MS))
         await self._ask(lambda node: node.meta.keep_house(end(lease.lease_id)))
 
@@ -169,7 +176,10 @@ class Holder:
             await self._cluster.rpc(node_id, resolved, PATIENCE_MS)
             self._cluster.counts["reads at leases"] += 1
         except SnapshotTooOld as refused:
-            if self._cluster.now_ms < held_to_ms:
+            # A leader with next to nothing left on its disk ends the oldest leases, though they are kept alive.
+            if lease.lease_id in self._cluster.ended_for_room:
+                self._cluster.counts["reads at leases that ended for want of room"] += 1
+            elif self._cluster.now_ms < held_to_ms:
                 self._cluster.violation(f"{self.name}: a read at a lease that is held was refused: {refused}")
         except (CortadoError, Lost, Refused):
             return

@@ -7,7 +7,6 @@ should have refused writes before.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
@@ -46,14 +45,12 @@ class RoomFaults:
         others = [each for each in voters if each != leader.node_id]
         chosen = self._random.sample(others, self._random.randint(len(voters) - _majority(voters) + 1, len(others)))
         nemesis.note("scarce disks of followers", f"{sorted(chosen)} beside {leader.node_id}")
-        cluster.scarce_to_ms = math.inf
         disks = [cluster.hosts[each].disk for each in chosen]
         for disk in disks:
             disk.scarcity = Scarcity(RESERVE_BYTES, self._judge)
         await cluster.sleep(self._random.uniform(1_000, 6_000))
         for disk in disks:
             disk.scarcity = None
-        cluster.scarce_to_ms = cluster.now_ms
 
     def _judge(self) -> None:
         """One more disk has nothing left."""

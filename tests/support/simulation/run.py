@@ -178,7 +178,7 @@ def simulate(
             ahead,
             calls_min,
             patch.object(jobs, "STEP_ROWS", STEP_ROWS),
-            run.record.recording(),
+            run.record.recording(run.cluster.ended_for_room),
             counting(run.cluster.counts, run.cluster.violation),
             doubting(run.cluster, run.doubts),
             small_pieces(run.cluster),
