@@ -103,8 +103,8 @@ class Feature:
         """Stand in for a stored state that cannot be loaded."""
 
     def repaired(self, newest: Reader, state: AppliedState) -> None:
-        """Load a state that could not be read: stored items were put in place. On the storage thread: nothing is
-        applied meanwhile. Raises DataLoss, and changes nothing then."""
+        """Load a state that could not be read: stored items were put in place, or are in doubt no more. On the storage
+        thread: nothing is applied meanwhile. Raises DataLoss, and changes nothing then."""
 
     def mended(self, newest: Reader, state: AppliedState) -> None:
         """Load again: stored items were put in place, or given up, below the log's back. Entries may be applied

@@ -57,3 +57,7 @@ class DamagedItem:
     text: str
     problem: str
     is_lost: bool
+
+
+def no_copy(peers: int) -> str:
+    return "no other member has a whole copy" if peers else "there is no other member that could have a copy"

@@ -74,6 +74,10 @@ class Answer:
     right_keys: Set[bytes] = frozenset()
     needed_index: int = 0
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(key) + len(value) for key, value in self.items) + sum(map(len, self.damaged))
+
     def joined(self, more: Answer) -> Answer:
         """Return this answer together with the same member's next one, from ``end`` on."""
         return Answer(
@@ -183,6 +187,12 @@ def survey(
         # Items out of their place somewhere near cause it: they are reported where they stand.
         raise DataLoss(item_text(damage.space, passed_by), "a search passes it by")
     return Survey(Ask(damage.space, start, end), found, index, right_keys, strays) if found else None, resume
+
+
+def standing(engine: Engine, space: Space, items: Sequence[Item]) -> list[Item]:
+    """Return the items with keys under which an item is stored here, whole or damaged."""
+    with engine.read() as txn:
+        return [each for each in items if txn.get(space, each[0]) is not None]
 
 
 def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:

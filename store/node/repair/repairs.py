@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -27,9 +27,8 @@ from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, item_text
 from cortado.store.mvcc.evaluation import AcceptLoss
-from cortado.store.mvcc.versions import Item
 from cortado.store.node.group_context import GroupContext
-from cortado.store.node.repair.cases import Case, DamagedItem, Left, RepairCounts
+from cortado.store.node.repair.cases import Case, DamagedItem, Left, RepairCounts, no_copy
 from cortado.store.node.repair.ranges import (
     RANGE_BYTES_MAX,
     Answer,
@@ -39,6 +38,7 @@ from cortado.store.node.repair.ranges import (
     differs,
     mend,
     own_slice,
+    standing,
     survey,
 )
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
@@ -94,6 +94,7 @@ class Repairs:
         self._rebuilding: asyncio.Task[int] | None = None
         self._mending = asyncio.Lock()
         self._left_out = 0
+        self._is_doubt_over = False
         self._repaired = self._items_put = self._items_deleted = 0
 
     # --- questions of the node ---------------------------------------------------------------------------------------
@@ -258,6 +259,18 @@ class Repairs:
             timer.cancel()
 
     async def _try(self, key: _Key, case: Case) -> None:
+        await self._look_at(key, case)
+        if self._is_doubt_over:
+            # Load again: items were put in place while reads of their range were still refused.
+            self._is_doubt_over = False
+            try:
+                await run_job(self._storage, self._machine.repaired)
+            except StorageFailed as failed:
+                self._on_failure(failed)
+            else:
+                self._on_repaired()
+
+    async def _look_at(self, key: _Key, case: Case) -> None:
         async with self._mending:
             case.tries += 1
             problem, keys, right_keys, is_lost, is_known = "", set[bytes](), set[bytes](), True, True
@@ -284,7 +297,9 @@ class Repairs:
         if not problem and case.damage.space is Space.REQUESTS:
             self._versions.trust_requests(case.damage)
         elif is_known and case.damage.space is Space.DATA:
+            doubted = self._versions.suspect
             self._versions.trust(case.damage.start, case.damage.end, but=self.missing())
+            self._is_doubt_over |= not set(doubted) <= set(self._versions.suspect)
         elif not case.damage.is_of_one_key:
             self._versions.distrust(case.damage)
         if not problem and case.wanted:
@@ -339,7 +354,7 @@ class Repairs:
                 silent.append(f"{member.node_id}: {failed.message()}")
         if silent:
             return Left(f"it was not brought yet ({'; '.join(silent)})", False, False, frozenset())
-        return None if is_nowhere and not is_damaged else Left(_no_copy(peers), True, False, {ask.start})
+        return None if is_nowhere and not is_damaged else Left(no_copy(len(peers)), True, False, {ask.start})
 
     def _has(self, space: Space, key: bytes) -> bool:
         with self._engine.read() as txn:
@@ -371,7 +386,7 @@ class Repairs:
         is_known = not found.strays and right_keys.issuperset(found.damaged)
         if silent:
             return Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known, right_keys)
-        return Left(_no_copy(peers), True, is_known, right_keys)
+        return Left(no_copy(len(peers)), True, is_known, right_keys)
 
     def _check_said_all(self, node_id: str, index: int, own_index: int) -> None:
         """Raises Unavailable unless a member that has no whole copy now will have none later: it has applied as much as
@@ -385,10 +400,10 @@ class Repairs:
         """Read a member's items in a range, answer by answer, up to ``RANGE_BYTES_MAX``. A range that is damaged is
         mended as a whole: a turned key goes only when its true name comes, which may be anywhere in it."""
         theirs = await self._ask(node_id, ask)
-        size_bytes = _size_bytes(theirs)
+        size_bytes = theirs.size_bytes
         while theirs.end < ask.end and size_bytes <= RANGE_BYTES_MAX:
             more = await self._ask(node_id, Ask(ask.space, theirs.end, ask.end))
-            size_bytes += _size_bytes(more)
+            size_bytes += more.size_bytes
             theirs = theirs.joined(more)
         return theirs
 
@@ -409,7 +424,7 @@ class Repairs:
                     raise Unavailable("what it has of the range may have been removed here since", 1_000)
                 # If damaged, an item that still stands here was not removed. A member that waits for a snapshot stays
                 # behind until this is whole, and may have the only copy.
-                usable = replace(theirs, items=self._standing(found.ask.space, theirs.items))
+                usable = replace(theirs, items=standing(self._engine, found.ask.space, theirs.items))
             mended = mend(self._engine, self._of, found, usable, exactly=exactly)
             if mended.put or mended.deleted:
                 # Here, where nothing is applied meanwhile.
@@ -427,11 +442,6 @@ class Repairs:
             _LOG.warning("repaired: %d items put, %d deleted", mended.put, mended.deleted)
             self._on_repaired()
         return mended
-
-    def _standing(self, space: Space, items: Sequence[Item]) -> list[Item]:
-        """Return the items with keys under which an item is stored here, whole or damaged."""
-        with self._engine.read() as txn:
-            return [each for each in items if txn.get(space, each[0]) is not None]
 
     def _peers(self) -> list[Member]:
         """Return the other members that have joined, the leader first."""
@@ -487,11 +497,3 @@ class Repairs:
         for key in mended.left:
             self.report(Damage.at(ask.space, key))
         return mended.put + mended.deleted, chosen.end
-
-
-def _size_bytes(answer: Answer) -> int:
-    return sum(len(key) + len(value) for key, value in answer.items) + sum(map(len, answer.damaged))
-
-
-def _no_copy(peers: Sequence[Member]) -> str:
-    return "no other member has a whole copy" if peers else "there is no other member that could have a copy"

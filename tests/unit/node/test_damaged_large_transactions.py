@@ -7,8 +7,9 @@ import pytest
 
 from cortado.errors import DataLoss, NotFound, Unavailable
 from cortado.store.engine.interface import Space
-from cortado.store.keys.keyspace import row_key, row_range, staged_key
+from cortado.store.keys.keyspace import meta_range, row_key, row_range, staged_key
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.staged import Staged
 from cortado.store.node import large_transactions
 from cortado.store.node.host import Host
@@ -71,6 +72,34 @@ def test_a_record_that_was_damaged_at_a_start_is_known_once_it_is_repaired() -> 
         await world.settled()
         assert count(scene, n3) == len(ROWS)
         assert equal(world)
+
+    world.run(scenario)
+
+
+def test_a_record_that_is_repaired_while_its_range_is_in_doubt_is_known_once_the_doubt_ends() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, *_ = await world.grow(*NAMES)
+        scene = await Scene.make(n1)
+        await scene.begin()
+        await world.settled()
+        for place in world.places.values():
+            place.crash()
+        place = world.places["n3"]
+        rot(place, stored_under(place, record_key(A)))
+        n3 = await place.start()
+        doubt = Damage(Space.DATA, *meta_range("txn"), "records of large transactions")
+        n3.meta.store.distrust(doubt)
+        n3.meta.integrity.report(doubt)
+        assert n3.meta.features.is_closed
+        # Only now can the record be had.
+        await world.places["n1"].start()
+        await world.places["n2"].start()
+        await until_whole(world, n3)
+        await world.until(lambda: A in n3.meta.store.unresolved.all, "it is known")
+        assert not n3.meta.features.is_closed
+        assert not n3.meta.store.suspect
 
     world.run(scenario)
 
