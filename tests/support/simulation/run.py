@@ -445,9 +445,12 @@ class Run:
         )
 
     def _is_equal(self) -> bool:
-        """And durable is all that was applied: jobs write in calm, too, and one member may be amid a commit."""
+        """And durable is all that was applied: jobs write in calm, too, and one member may be amid a commit. Nor does a
+        committed entry wait to be applied, which may be the last one of a slow client."""
         leader = self.cluster.leader()
         if leader is None or self.nemesis.is_damaged() or leader.node.meta.applied.last_ts < self.record.last_ts:
+            return False
+        if leader.node.meta.log.last[0] != leader.node.meta.applied.index:
             return False
         members = [self.cluster.find(each.node_id) for each in leader.node.meta.roster.members]
         disks = [
