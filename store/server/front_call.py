@@ -98,7 +98,6 @@ class Call(Here):
         "asked_s",
         "deadline_s",
         "is_over",
-        "is_started",
         "stream_id",
     )
 
@@ -112,7 +111,7 @@ class Call(Here):
         self._waiting: list[asyncio.Future[None]] = []
         self._callbacks: list[Callable[[Any], None]] = []
         self._has_head = self._has_message = self._is_answered = False
-        self.is_started = self.is_over = False
+        self.is_over = False
         self.deadline_s: float | None = None
         self.asked_s: float | None = None
         """The time since which it waits for its first message, by its connection's clock."""
@@ -126,7 +125,6 @@ class Call(Here):
 
     def start(self) -> None:
         """Serve the call until it first waits."""
-        self.is_started = True
         loop = asyncio.get_running_loop()
         if self._plan.timeout_s is not None:
             self.deadline_s = loop.time() + self._plan.timeout_s
