@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -18,18 +16,10 @@ from cortado.store.mvcc import dividing
 from cortado.store.mvcc.dividing import PARTS_MAX, divided
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
-from support.engines import open_lmdb
 from support.memory_engine import MemoryEngine
 from support.scans_alike import HIGHEST, LOWEST, History, a_key, at
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[LmdbEngine]:
-    opened = open_lmdb(tmp_path / "data")
-    yield opened
-    opened.close()
 
 
 def fill(engine: LmdbEngine, rows: int, payload: bytes, versions: int = 1) -> list[LogicalKey]:

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -33,13 +32,6 @@ DEPTH = 4
 """The place of that number in a tree."""
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[LmdbEngine]:
-    opened = open_lmdb(tmp_path / "data")
-    yield opened
-    opened.close()
 
 
 def mapped_of(engine: LmdbEngine) -> LentMap:

@@ -21,18 +21,10 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version, suffix_of
 from cortado.store.mvcc.weighed_split import Split, WeighedSplit, begin_split
 from support.damaged_scans import damage, pages_below
-from support.engines import open_lmdb
 from support.kernels import row_kernel
 from support.scans_alike import HIGHEST, LOWEST, History, a_key, at, tree_of
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[LmdbEngine]:
-    opened = open_lmdb(tmp_path / "data")
-    yield opened
-    opened.close()
 
 
 def mapped_of(engine: LmdbEngine) -> LentMap:
