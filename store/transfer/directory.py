@@ -5,7 +5,7 @@ that keep rows aside, go through :class:`Directory`, so each does the same in bo
 - *Below a URL* (``s3://bucket/monday``) it is made in a temporary file and then uploaded. An object store shows an
   object once all of it is there, and has no names to rename. `fsspec <https://filesystem-spec.readthedocs.io>`_ knows
   the stores; it comes with ``pip install 'cortadodb[remote]'``, and a store's own package (s3fs, gcsfs) is the user's
-  to install.
+  to install. A ``file://`` URL is a path of this disk: fsspec would write it in place, without a sync.
 
 Either way a file that is there is whole, and the one that says that all are there is written last.
 """
@@ -80,7 +80,7 @@ def directory_at(where: Where) -> Directory:
     """Return the directory. Raises Unsupported for a URL if its package is not installed, InvalidArgument for text that
     is no URL."""
     if isinstance(where, str) and _URL.match(where):
-        return _remote_at(where)
+        return _at_url(where)
     return LocalDirectory(Path(where))
 
 
@@ -218,16 +218,17 @@ class RemoteDirectory:
             raise InvalidArgument("file", f"cannot be {what}: {problem}", where) from None
 
 
-def _remote_at(url: str) -> RemoteDirectory:
+def _at_url(url: str) -> Directory:
     with needing("remote", "a URL"):
         from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
     try:
         fs, path = url_to_fs(url)
     except ImportError as error:
         raise Unsupported(f"the URL {url}", str(error)) from None
     except Exception as error:
         raise InvalidArgument("DIR", f"is no URL of a file system that is known: {error}", url) from None
-    return RemoteDirectory(fs, path)
+    return LocalDirectory(Path(path)) if type(fs) is LocalFileSystem else RemoteDirectory(fs, path)
 
 
 def _elsewhere(here: Directory, other: Directory) -> InvalidArgument:

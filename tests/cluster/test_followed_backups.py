@@ -211,12 +211,13 @@ def test_a_directory_is_followed_by_one_process_at_a_time(tmp_path: Path) -> Non
 
 def test_a_segment_that_somebody_else_wrote_ends_a_follower(tmp_path: Path) -> None:
     """As in an object store, which has no locks for directories."""
+    pytest.importorskip("support.object_store")
     directory = tmp_path / "backup"
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         with following(client, FollowRequest(BackupRequest(directory), segment_s=3600)) as first:
             wait_until(lambda: bool(client.collection.leases() and (directory / MANIFEST).exists()), "it follows")
             client.kv("log").put(b"a", b"tea")
-            with following(client, quick(f"file://{directory}")):
+            with following(client, quick(f"objects://{directory}")):
                 wait_until((directory / segment_name(2) / MANIFEST).exists, "the other one follows")
         assert isinstance(first[0], InvalidArgument)
         assert "is followed by another process: segment-00000001 is there already" in first[0].message()
@@ -360,8 +361,7 @@ def test_what_is_built_dropped_cleared_and_collected_meanwhile_comes_back_as_it_
 def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fsspec = pytest.importorskip("fsspec")
-    memory, url = type(fsspec.filesystem("memory")), f"memory://{tmp_path.name}"
+    store, url = pytest.importorskip("support.object_store").ObjectStore, f"objects://{tmp_path}/followed"
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
 
         def reaches_url(ts: Timestamp) -> bool:
@@ -370,7 +370,7 @@ def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
                 MANIFEST in (place.names() or []) and last_segment(place, whole_backup(place)).manifest.shape.at >= ts
             )
 
-        put_file, left = memory.put_file, iter(range(7))
+        put_file, left = store.put_file, iter(range(7))
 
         def fail(self: object, *args: object, **options: object) -> None:
             if next(left, None) is None:
@@ -378,7 +378,7 @@ def test_a_backup_in_an_object_store_is_followed_and_gone_on_with(
             put_file(self, *args, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(memory, "put_file", fail)
+            patch.setattr(store, "put_file", fail)
             with following(client, quick(url)) as ended:
 
                 def has_ended() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process
 
-fsspec = pytest.importorskip("fsspec")
+ObjectStore = pytest.importorskip("support.object_store").ObjectStore
 
 SMALL = 8 << 10
 KEYS = [b"%03d" % number for number in range(400)]
@@ -43,7 +42,7 @@ def test_a_backup_below_a_url_is_the_one_in_a_directory(server: ServerProcess, t
     with Client(server.endpoint) as client:
         at = client.now()
         local = create_backup(client, BackupRequest(tmp_path / "local", at=at, range_bytes=SMALL))
-        url = f"file://{tmp_path}/remote"
+        url = f"objects://{tmp_path}/remote"
         remote = create_backup(client, BackupRequest(url, at=at, range_bytes=SMALL))
         assert contents(remote) == contents(local)
         client.kv("log").put(b"later", b"tea")
@@ -61,11 +60,10 @@ def test_a_backup_below_a_url_is_the_one_in_a_directory(server: ServerProcess, t
 def test_a_store_that_fails_in_the_middle_is_gone_on_with(
     server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = f"memory://{uuid.uuid4().hex}"
-    memory = type(fsspec.filesystem("memory"))
+    url = f"objects://{tmp_path}/store"
     with Client(server.endpoint) as client:
         for uploads in (0, 5):
-            left, put_file = itertools.count(uploads, -1), memory.put_file
+            left, put_file = itertools.count(uploads, -1), ObjectStore.put_file
 
             def fail(self: object, *args: object, left=left, put_file=put_file, **options: object) -> None:  # type: ignore[no-untyped-def]
                 if next(left) <= 0:
@@ -73,7 +71,7 @@ def test_a_store_that_fails_in_the_middle_is_gone_on_with(
                 put_file(self, *args, **options)
 
             with monkeypatch.context() as patch:
-                patch.setattr(memory, "put_file", fail)
+                patch.setattr(ObjectStore, "put_file", fail)
                 with pytest.raises(InvalidArgument, match="cannot be written: no answer"):
                     create_backup(client, BackupRequest(url, range_bytes=SMALL))
         directory = directory_at(url)
@@ -86,7 +84,7 @@ def test_a_store_that_fails_in_the_middle_is_gone_on_with(
         assert not directory.has(CHECKPOINT)
     assert check_backup(url).versions == whole.versions == 400
     with running_server(tmp_path / "restored") as other, Client(other.endpoint) as client:
-        left, opened = itertools.count(2 * len(whole.parts) - 3, -1), memory.open
+        left, opened = itertools.count(2 * len(whole.parts) - 3, -1), ObjectStore.open
 
         def fail_to_open(self: object, *args: object, **options: object) -> object:
             if next(left) <= 0:
@@ -94,7 +92,7 @@ def test_a_store_that_fails_in_the_middle_is_gone_on_with(
             return opened(self, *args, **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr(memory, "open", fail_to_open)
+            patch.setattr(ObjectStore, "open", fail_to_open)
             with pytest.raises(InvalidArgument, match="cannot be read: no answer"):
                 restore_backup(client, RestoreRequest(url))
         assert client.backups.restores.status().restore_id

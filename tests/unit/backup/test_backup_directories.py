@@ -17,11 +17,12 @@ from cortado.store.transfer.directory import Directory, LocalDirectory, Where, d
 from support.backups import shape, small_run, write_backup
 
 fsspec = pytest.importorskip("fsspec")
+pytest.importorskip("support.object_store")
 
 Make = Callable[[str], Where]
 
 
-@pytest.fixture(params=["path", "file", "memory"])
+@pytest.fixture(params=["path", "file", "memory", "objects"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Return a function that gives the place of a name, all of them beside each other."""
     kind = request.param
@@ -32,7 +33,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     def make(name: str) -> Where:
         if kind == "path":
             return tmp_path / name
-        return f"file://{tmp_path}/{name}" if kind == "file" else f"memory:/{folder}/{name}"
+        return f"memory:/{folder}/{name}" if kind == "memory" else f"{kind}://{tmp_path}/{name}"
 
     return make
 
@@ -67,6 +68,12 @@ def test_a_file_is_there_once_it_is_whole(where: Make) -> None:
     assert not directory.has("a")
 
 
+def test_a_file_url_is_a_path_of_the_disk(tmp_path: Path) -> None:
+    """fsspec itself shows half a file while it writes, and does not sync."""
+    for url in (f"file://{tmp_path}/d", f"local://{tmp_path}/d", f"file://{tmp_path}/d/"):
+        assert directory_at(url) == LocalDirectory(tmp_path / "d")
+
+
 def test_what_is_not_there_is_named(where: Make) -> None:
     directory = directory_at(where("d"))
     directory.make()
@@ -76,7 +83,7 @@ def test_what_is_not_there_is_named(where: Make) -> None:
         assert f"{directory}/a" in refused.value.message()
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("scheme", ["", "file://", "objects://"])
 def test_no_directory_is_made_above(scheme: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="cannot be written"):
         directory_at(f"{scheme}{tmp_path}/nowhere/d").make()
