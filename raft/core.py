@@ -43,6 +43,8 @@ class Core:
     is_installing: bool = False
     """From the writes of a snapshot's reset until they are durable: they name our term and vote, so no others may come
     between, and nothing is applied to a state that is being replaced."""
+    led_term: int = 0
+    """The last term that this process led: no other member leads it, also once we lead it no more."""
     term_at_start: int = field(init=False)
     """The term of the log that this process began with; 0 if it began with none."""
     incarnation: int = 0
@@ -66,6 +68,8 @@ class Core:
 
     def _entered(self, role: int) -> None:
         self.is_leading = role == LEADER
+        if self.is_leading:
+            self.led_term = self.journal.term
 
     def may_vote_for(self, candidate: str, last_term: int) -> bool:
         """Return whether a candidate with a log that ends in ``last_term`` holds all that an earlier life may have

@@ -47,7 +47,7 @@ class Following:
     def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
         """Return whether the message is from the term's one leader; notes that it lives."""
         core = self._core
-        if core.is_leading or core.engine.leader not in ("", sender):
+        if core.led_term == message.term or core.engine.leader not in ("", sender):
             self._refusals.note(sender, f"it says that it leads term {message.term}, which we or another lead")
             return False
         core.heard_of_leader = True

@@ -9,6 +9,7 @@ believes: entries and votes that an honest member could have sent.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cortado.proto.internal import raft_pb2 as pb
@@ -68,9 +69,7 @@ class FaultyMember:
             cluster.start(begins.node_id)
             cluster.world.call_later(0.0, self._claim, begins.node_id)
         for victim in victims:
-            message = self._message(victim)
-            if message is not None:
-                self._send(victim, message)
+            self._send(victim, self._message)
 
     def _claim(self, node_id: str) -> None:
         """Lie about a replica that begins, as soon as it hears."""
@@ -81,18 +80,26 @@ class FaultyMember:
             self._cluster.world.call_later(0.001, self._claim, node_id)
             return
         self._cluster.counts["claims to members that began anew"] += 1
-        self._send(victim, self._heartbeat(victim, victim.log.term))
+        self._send(victim, lambda begun: self._heartbeat(begun, begun.log.term))
 
-    def _send(self, victim: Life, message: pb.RaftMessage) -> None:
-        body = message.SerializeToString()
-        victim.loop.call_soon(victim.node.receive, self._node_id, GROUP, [body])
+    def _send(self, victim: Life, make: Callable[[Life], pb.RaftMessage | None]) -> None:
+        """Make the lie when the victim hears it. One that was made before a pause may be true after it."""
+
+        def tell() -> None:
+            message = make(victim)
+            if message is not None:
+                victim.node.receive(self._node_id, GROUP, [message.SerializeToString()])
+
+        victim.loop.call_soon(tell)
 
     def _heartbeat(self, victim: Life, term: int) -> pb.RaftMessage:
         liar = self._cluster.find(self._node_id)
         # A true leader's word on existing entries is believed.
         leads = liar is None or liar.log.leader == self._node_id
         ahead = 1_000_000 if leads else self._random.choice((1, 2, 1_000_000))
-        return pb.RaftMessage(term=term, heartbeat=pb.Heartbeat(commit_index=victim.log.last[0] + ahead, round=1))
+        # More than was sent by any member: entries on their way to the victim may come before this.
+        last = max(each.log.last[0] for each in self._cluster.lives() if each.is_listening)
+        return pb.RaftMessage(term=term, heartbeat=pb.Heartbeat(commit_index=last + ahead, round=1))
 
     def _message(self, victim: Life) -> pb.RaftMessage | None:
         log, draw = victim.log, self._random

@@ -150,6 +150,21 @@ def test_an_inquiry_is_answered_from_what_is_committed_and_changes_no_term() -> 
         assert group.send("n2") == []
 
 
+def test_a_term_that_this_replica_led_has_no_other_leader() -> None:
+    """Also once it leads no more, and so knows of no leader in that term."""
+    group = led()
+    entry = group.append("n1", b"on one disk")
+    group.store("n1")
+    group.run(5_000, without=("n2", "n3"))
+    log = group.logs["n1"]
+    assert (log.term, log.is_leader, log.leader, log.last[0]) == (2, False, "", entry.index)
+    group.forge("n3", "n1", term=2, heartbeat=pb.Heartbeat(commit_index=entry.index, round=1))
+    group.store("n1")
+    assert (log.durable_commit_index, log.leader) == (entry.index - 1, "")
+    assert log.refusals.total == 1
+    commits(group)
+
+
 # --- the end of a log that an earlier life acknowledged ---------------------------------------------------------------
 
 
