@@ -57,7 +57,7 @@ ROUNDABOUT_MAX: Final = {
     "tests": 0.7,
     "benchmarks": 1.3,
     "examples": 0.7,
-    "tools": 1.8,
+    "tools": 1.1,
     "docs": 2.6,
 }
 """Roundabout sentences in a hundred, by folder. These numbers only go down."""
