@@ -13,6 +13,7 @@ comments. A plan says where things stand::
     area KIND X Y WIDTH HEIGHT                 a box without text, behind others
     text X Y CLASS ... | words                 classes: small, strong, middle, end
     line CLASS ... | PATH                      classes: arrow, both, faint, dashed, thick
+    dot KIND X Y
 
 A sequence has lanes, and steps from top to bottom; then ``size`` has a width alone::
 
@@ -98,6 +99,11 @@ class Drawing:
     def area(self, kind: str, place: tuple[float, float, float, float]) -> None:
         """Add a box without text, behind all that is no area."""
         self.behind.append(self._frame(kind, place))
+
+    def dot(self, kind: str, x: float, y: float) -> None:
+        """Add a small circle around that place."""
+        self._inside(x - 6, y - 6, x + 6, y + 6)
+        self.front.append(f'<circle class="{kind}" cx="{x:g}" cy="{y:g}" r="6"/>')
 
     def _frame(self, kind: str, place: tuple[float, float, float, float]) -> str:
         x, y, width, height = place
@@ -263,6 +269,8 @@ def _draw(sequence: Sequence, head: str, lines: list[str]) -> None:
             drawing.text(float(x), float(y), tuple(classes), lines[0])
         case ["line", *classes]:
             drawing.line(tuple(classes), lines[0])
+        case ["dot", kind, x, y]:
+            drawing.dot(kind, float(x), float(y))
         case ["lane", name, kind, x]:
             sequence.add_lane(name, kind, int(x), lines)
         case ["send", start, end, *faint]:

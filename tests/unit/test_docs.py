@@ -149,3 +149,12 @@ def test_pages_model_times_as_they_come_from_an_application() -> None:
         if page.name not in about_types and page.parent.name != "formats":
             for block in re.findall(r"```(?:json|python|sh)\n(.*?)```", page.read_text(), re.DOTALL):
                 assert "timestamp-millis" not in block, page.name
+
+
+def test_each_program_of_the_cookbook_is_short_and_says_its_limits() -> None:
+    sections = (ROOT / "docs" / "cookbook.md").read_text().split("\n## ")[1:]
+    assert len(sections) >= 6
+    for section in sections:
+        assert section.count("**After a crash**") == section.count("**Not guaranteed:**") == 1, section[:30]
+        for program in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+            assert program.count("\n") <= 40, section[:30]

@@ -61,3 +61,13 @@ def test_a_line_that_cannot_be_drawn_is_named(line: str) -> None:
 def test_a_picture_without_words_for_readers_who_do_not_see_it_is_refused() -> None:
     with pytest.raises(ValueError, match="about"):
         TOOL["drawn"]("title A\nsize 200 100\n")
+
+
+def test_the_plot_of_failover_has_the_figures_of_the_page_of_performance() -> None:
+    page = " ".join((ROOT / "docs" / "performance.md").read_text().split())
+    said = re.search(r"next acknowledged put, five times: Cortado ([\d, ]+) ms; etcd ([\d, ]+) ms", page)
+    assert said
+    figures = [[float(each.replace(",", "")) for each in part.split(", ")] for part in said.groups()]
+    dots = re.findall(r"^dot (\w+) (\S+) ", (PICTURES / "failover.txt").read_text(), re.MULTILINE)
+    plotted = [[(float(x) - 110) * 5 for kind, x in dots if kind == of] for of in ("node", "caller")]
+    assert [[round(each) for each in row] for row in plotted] == figures
