@@ -41,7 +41,8 @@ ROWS: Final = 100_000
 CHUNK_ROWS: Final = 2_000
 IN_FLIGHT: Final = 16
 ROUNDS: Final = 5
-KINDS: Final = ("in order", "shuffled", "in order, unchanged since")
+KINDS: Final = ("in order", "shuffled", "in order, unchanged since", "with an index", "with a unique index")
+INDEXES: Final = {"by_sensor": ("sensor", "at")}
 _SCHEMA: Final = fastavro.parse_schema(SCHEMA)
 _TABLE: Final = documents_pb2.TableName(database="bench", table="readings")
 
@@ -63,19 +64,21 @@ def run(kinds: Sequence[str] = ()) -> list[Measurement]:
 
 async def _run(path: Path, kinds: Sequence[str]) -> list[Measurement]:
     kernel = load(compiled_folder() or compile_ahead())
-    async with running(path) as host:
-        schema_id = await created(host, {})
-        found, first = [], 0
-        for kind in kinds:
+    found = []
+    for place, kind in enumerate(kinds):
+        async with running(path / str(place)) as host:
+            indexes = INDEXES if kind.endswith("index") else {}
+            schema_id = await created(host, indexes, are_unique="unique" in kind)
             rates: dict[bool, list[float]] = {True: [], False: []}
+            first = 0
             for _ in range(1 + ROUNDS):
                 for is_packed, of_way in rates.items():
                     host.meta.store.kernel = kernel if is_packed else None
                     of_way.append(await _load(host, _chunks(schema_id, first, kind), kind))
                     first += ROWS
-            packed, listed = (statistics.median(each[1:]) for each in rates.values())
-            found.append(Measurement(kind, packed, "rows", "through lists", listed))
-        return found
+        packed, listed = (statistics.median(each[1:]) for each in rates.values())
+        found.append(Measurement(kind, packed, "rows", "through lists", listed))
+    return found
 
 
 def _chunks(schema_id: int, first: int, kind: str) -> list[common_pb2.RowBatch]:

@@ -140,13 +140,13 @@ def _monotonic_ms() -> float:
     return time.monotonic() * 1000
 
 
-async def created(host: Host, of_indexes: Mapping[str, Sequence[str]]) -> int:
+async def created(host: Host, of_indexes: Mapping[str, Sequence[str]], *, are_unique: bool = False) -> int:
     """Create a table with these indexes, each of some fields; return its schema's id."""
     tables, schemas = TablesService(host), SchemasService(host)
     await tables.create_database(tables_pb2.CreateDatabaseRequest(database="bench"))
     await schemas.register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=REGISTERED))
     indexes = [
-        tables_pb2.Index(name=name, parts=[tables_pb2.KeyPart(path=path) for path in paths])
+        tables_pb2.Index(name=name, parts=[tables_pb2.KeyPart(path=path) for path in paths], unique=are_unique)
         for name, paths in of_indexes.items()
     ]
     key = [tables_pb2.KeyPart(path="id")]

@@ -1,15 +1,22 @@
-"""Puts of many new rows that lie in buffers: no object for a row until one is asked for.
+"""Puts of many new rows, and of their index entries, that lie in buffers: no object for a row until one is asked for.
 
-They are :class:`~cortado.store.mvcc.mutations.Changes`, in the order of their keys. The kernel makes the engine's items
-at a commit's timestamp, end to end as an entry of the log has them. Several such writes share an entry: their items
-stand one after another, or are merged if their ranges of keys overlap.
+::
+
+    PackedWrite    PackedRows   t <table> i <index> ...     entries of an index       one after another:
+                   PackedRows   t <table> r ...             the rows                  their ranges do not overlap
+
+A write is :class:`~cortado.store.mvcc.mutations.Changes`, in the order of its keys. The kernel makes the engine's items
+at a commit's timestamp, end to end as an entry of the log has them. Several writes share an entry: pieces whose ranges
+of keys overlap are merged, and the others stand one after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain
+from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +30,11 @@ from cortado.store.mvcc.drafts import Drafted
 from cortado.store.mvcc.row_maker import KeysInOrder, RowMaker
 from cortado.store.mvcc.versions import NO_EXPIRIES, VALUE_OVERHEAD_BYTES, Item, suffix_of
 
+T = TypeVar("T")
+
 
 class PackedRows:
-    """Puts of rows, one at least: their ``keys``, and payloads that are ``head`` and a body each. Bodies lie end to
+    """Puts, one at least: their ``keys`` in order, and payloads that are ``head`` and a body each. Bodies lie end to
     end, in the order of the rows, and end at ``body_ends``."""
 
     def __init__(
@@ -51,11 +60,6 @@ class PackedRows:
         return len(self._keys.ends)
 
     @property
-    def expiries(self) -> Mapping[LogicalKey, int]:
-        """Return none: such rows never expire."""
-        return NO_EXPIRIES
-
-    @property
     def size_bytes(self) -> int:
         """Return the bytes of all keys and payloads."""
         return len(self._keys.joined) + len(self._bodies) + len(self._head) * len(self)
@@ -76,6 +80,47 @@ class PackedRows:
         return LogicalKey(self._keys.joined[int(ends[row - 1]) if row else 0 : int(ends[row])])
 
 
+class PackedWrite:
+    """Puts in several pieces, one at least, whose ranges of keys do not overlap."""
+
+    def __init__(self, pieces: Sequence[PackedRows]) -> None:
+        self.pieces = sorted(pieces, key=attrgetter("bounds"))
+        self.maker = self.pieces[0].maker
+        self._count = sum(map(len, self.pieces))
+        self.keys: Sequence[LogicalKey] = _chained([each.keys for each in self.pieces])
+        self.payloads: Sequence[bytes | None] = _chained([each.payloads for each in self.pieces])
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def expiries(self) -> Mapping[LogicalKey, int]:
+        """Return none: such rows never expire."""
+        return NO_EXPIRIES
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all keys and payloads."""
+        return sum(each.size_bytes for each in self.pieces)
+
+    @property
+    def bounds(self) -> tuple[LogicalKey, LogicalKey]:
+        """Return the first and the last key in their order."""
+        return self.pieces[0].bounds[0], self.pieces[-1].bounds[1]
+
+    def at(self, ts: Timestamp) -> tuple[Sequence[Drafted], Sequence[Item]]:
+        """Return the engine's items after a commit at ``ts``, exactly as ``encode_versions`` returns them, in the order
+        of their keys: each piece's, and those of all."""
+        made = [each.at(ts) for each in self.pieces]
+        return made, _chained([each.items for each in made])
+
+
+def _chained(pieces: Sequence[Sequence[T]]) -> Sequence[T]:
+    if len(pieces) == 1:
+        return pieces[0]
+    return CutLater(sum(map(len, pieces)), lambda: list(chain.from_iterable(pieces)))
+
+
 def _cut_keys(maker: RowMaker, keys: KeysInOrder, lengths: bytes) -> Sequence[LogicalKey]:
     return list(map(LogicalKey, cut(maker.gather(keys.joined, keys.ends, keys.places), lengths)))
 
@@ -88,15 +133,31 @@ def _cut_payloads(
 
 def joined(maker: RowMaker, writes: Sequence[Drafted]) -> Drafted:
     """Return the items of several writes, one at least, in the order of their keys: each write's are in that order."""
+    apart: list[list[Drafted]] = []
+    last = b""
+    for each in sorted(writes, key=_first_key):
+        if last < _first_key(each):
+            apart.append([])
+        apart[-1].append(each)
+        last = max(last, _last_key(each))
+    return _in_a_row([_merged(maker, each) for each in apart])
+
+
+def _in_a_row(writes: Sequence[Drafted]) -> Drafted:
     if len(writes) == 1:
         return writes[0]
-    writes = sorted(writes, key=_first_key)
-    key_lengths = b"".join([each.key_lengths for each in writes])
-    value_lengths = b"".join([each.value_lengths for each in writes])
-    keys = bytearray().join([each.keys for each in writes])
-    values = bytearray().join([each.values for each in writes])
-    if all(_last_key(before) < _first_key(after) for before, after in pairwise(writes)):
-        return _drafted(keys, values, key_lengths, value_lengths)
+    return _drafted(
+        bytearray().join([each.keys for each in writes]),
+        bytearray().join([each.values for each in writes]),
+        b"".join([each.key_lengths for each in writes]),
+        b"".join([each.value_lengths for each in writes]),
+    )
+
+
+def _merged(maker: RowMaker, writes: Sequence[Drafted]) -> Drafted:
+    if len(writes) == 1:
+        return writes[0]
+    _, keys, key_lengths, values, value_lengths = _in_a_row(writes)
     of_keys, of_values = _lengths(key_lengths), _lengths(value_lengths)
     key_ends = np.cumsum(of_keys)
     places = maker.order([keys], key_ends)

@@ -22,15 +22,17 @@ from cortado.store.mvcc.walks import ColumnKernel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyColumn:
-    """One part of the keys of many rows, none of them null.
+    """One part of the keys of many rows.
 
     ``values`` are encoded already, of one width: a matrix of bytes, a row of it for each row. Or, if there are
-    ``offsets``, texts that lie end to end, their zeros not escaped: ``values[offsets[i]:offsets[i + 1]]``."""
+    ``offsets``, texts that lie end to end, their zeros not escaped: ``values[offsets[i]:offsets[i + 1]]``.
+    ``validity`` is False for a null, and None if no row is null."""
 
     tag: int
     values: NDArray[Any]
     offsets: NDArray[Any] | None = None
     is_descending: bool = False
+    validity: NDArray[Any] | None = None
 
 
 class KeysInOrder(NamedTuple):
@@ -41,8 +43,19 @@ class KeysInOrder(NamedTuple):
     places: NDArray[Any]
 
 
+class Tails(NamedTuple):
+    """A piece for each row, end to end, and their ends: it follows the parts of each key, or of those alone that have
+    a null part."""
+
+    joined: bytes
+    ends: NDArray[Any]
+    of_rows_with_null: bool = False
+
+
 class RowMaker(ColumnKernel, Protocol):
-    def lay_keys(self, prefix: bytes, parts: Sequence[KeyColumn], rows: int) -> KeysInOrder | None:
+    def lay_keys(
+        self, prefix: bytes, parts: Sequence[KeyColumn], rows: int, tails: Tails | None = None
+    ) -> KeysInOrder | None:
         """Return the keys of rows, at least one, which begin with ``prefix``. None if one is too long, or two are
         equal."""
 

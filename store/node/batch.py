@@ -14,7 +14,7 @@ from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Control, Evaluation, RaiseCeiling, Removal
 from cortado.store.mvcc.many_versions import encode_many
 from cortado.store.mvcc.mutations import Changes
-from cortado.store.mvcc.packed_rows import PackedRows, joined
+from cortado.store.mvcc.packed_rows import PackedWrite, joined
 from cortado.store.mvcc.row_maker import RowMaker
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
@@ -141,10 +141,11 @@ class Batch:
         if isinstance(mutations, Draft):
             self.drafted = mutations.at(ts)
             return self.drafted.items
-        if isinstance(mutations, PackedRows):
+        if isinstance(mutations, PackedWrite):
             self.maker = mutations.maker
-            self.packed.append(made := mutations.at(ts))
-            return made.items
+            pieces, items = mutations.at(ts)
+            self.packed += pieces
+            return items
         keys, payloads, expiries = mutations.keys, mutations.payloads, mutations.expiries
         if len(keys) == 1:
             items = [encode_version(keys[0], payloads[0], ts, expiries.get(keys[0], 0))]

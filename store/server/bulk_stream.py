@@ -57,6 +57,8 @@ _SHORT_MESSAGE_CHARS: Final = 100
 LENGTH_BYTES: Final = 4
 SILENT_S: Final = 10.0
 _RETRY_DELAY_MS: Final = 1_000
+LISTED_CHUNKS: Final = 16
+"""Chunks that a load prepares as lists after one that was packed in vain: its rows are stored already, mostly."""
 
 _Prepared: TypeAlias = Prepared | PackedChunk
 
@@ -93,6 +95,10 @@ class BulkStream:
         self._asked_by: Callable[[], Asker] = lambda: ANYBODY
         self._messages = self._in_flight = 0
         self._is_silent = False
+        self._is_in_vain = False
+        """The last chunk that was packed was not written so."""
+        self._to_list = 0
+        """How many of the next chunks are not packed."""
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """Yield the answers, in the order of the chunks. Raises InvalidArgument, NotFound, and the refusal of a
@@ -188,7 +194,11 @@ class BulkStream:
                 raise NotFound("table", f"{chunk.database}.{chunk.table} as when the load began: it is another one now")
             if self._staging is not None:
                 return self._staged(reader, commit_ts, catalog, chunk, prepared)
-            return evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
+            evaluation = evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
+            if isinstance(prepared, PackedChunk):
+                self._is_in_vain = evaluation.mutations is not prepared.write
+                self._to_list = LISTED_CHUNKS if self._is_in_vain else 0
+            return evaluation
 
         def encode_reply(_ts: Timestamp, value: object) -> bytes:
             assert isinstance(value, BulkWritten)
@@ -238,7 +248,11 @@ class BulkStream:
         turn."""
         catalog, kernel = self._service.catalog(), self._host.meta.store.kernel
         try:
-            if kernel is not None and self._staging is None:
+            if self._to_list:
+                self._to_list -= 1
+            elif kernel is not None and self._staging is None:
+                # Until it is evaluated, it is the only one that may be in vain.
+                self._to_list = LISTED_CHUNKS if self._is_in_vain else 0
                 packed = pack_chunk(catalog, chunk, kernel.row_maker)
                 if packed is not None:
                     return packed

@@ -33,7 +33,6 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.packed_rows import PackedRows
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.building import BuildFailures, CannotBuild, is_building
 from cortado.store.tables.chunk import Prepared, PreparedChunk, RowErrors, prepare_chunk
@@ -63,8 +62,8 @@ def evaluate_bulk(
     view = TableView(catalog, chunk.database, chunk.table)
     if chunk.unchanged_since is not None:
         check_named(view.table, chunk.unchanged_since)
-    if isinstance(prepared, PackedChunk) and prepared.fits(view) and _are_all_written(reader, chunk, prepared.rows):
-        return Evaluation(prepared.rows, BulkWritten(commit_ts, len(prepared.rows)))
+    if isinstance(prepared, PackedChunk) and prepared.fits(view) and _are_all_written(reader, chunk, prepared):
+        return Evaluation(prepared.write, BulkWritten(commit_ts, len(prepared.rows)))
     if prepared is None or isinstance(prepared, PackedChunk) or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
     if isinstance(prepared, PreparedChunk):
@@ -82,10 +81,15 @@ def evaluate_bulk(
     return _evaluate_rows(view, rows, commit_ts, lambda each: _evaluate(reader, commit_ts, whole, each))
 
 
-def _are_all_written(reader: Reader, chunk: BulkChunk, rows: PackedRows) -> bool:
-    """Return whether every row of a plain chunk is written: its mode accepts any, or none of them is stored."""
-    is_given = chunk.mode is BulkMode.UPSERT and chunk.unchanged_since is None
-    return is_given or not _any_stored(reader.get_many(rows.keys))
+def _are_all_written(reader: Reader, chunk: BulkChunk, packed: PackedChunk) -> bool:
+    """Return whether every row of a plain chunk is written as it is: its mode accepts any, and there is no index; or
+    none of the rows and of their unique values is stored."""
+    is_given = chunk.mode is BulkMode.UPSERT and chunk.unchanged_since is None and not packed.view.indexes
+    if is_given:
+        return True
+    if _any_stored(reader.get_many(packed.rows.keys)):
+        return False
+    return not any(_any_stored(reader.get_many(each)) for each in packed.exclusive())
 
 
 def _evaluate_rows(
@@ -310,7 +314,7 @@ def _keep_own(reader: Reader, prepared: PreparedChunk, entry_keys: EntryKeys) ->
 
 
 def _any_stored(versions: Sequence[Version | None]) -> bool:
-    return any(version is not None for version in versions)
+    return versions.count(None) < len(versions)
 
 
 def _pick(values: list[LogicalKey] | list[bytes], rows: Sequence[int]) -> list:  # type: ignore[type-arg]

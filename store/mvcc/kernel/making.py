@@ -12,7 +12,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
 from cortado.store.mvcc.kernel import new_rows as compiled
 from cortado.store.mvcc.kernel.walking import CompiledColumns, address_of
-from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder
+from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, Tails
 from cortado.store.mvcc.versions import VALUE_OVERHEAD_BYTES
 
 _DESCENDING_MASK: Final = 0xFF
@@ -21,15 +21,17 @@ _DESCENDING_MASK: Final = 0xFF
 class CompiledRows(CompiledColumns):
     """A :class:`~cortado.store.mvcc.row_maker.RowMaker`. On any thread, and on several at once."""
 
-    def lay_keys(self, prefix: bytes, parts: Sequence[KeyColumn], rows: int) -> KeysInOrder | None:
+    def lay_keys(
+        self, prefix: bytes, parts: Sequence[KeyColumn], rows: int, tails: Tails | None = None
+    ) -> KeysInOrder | None:
         """Lay keys. See :class:`~cortado.store.mvcc.row_maker.RowMaker`."""
-        held = [_HeldPart(part, rows) for part in parts]
+        held, held_tails = [_HeldPart(part, rows) for part in parts], _HeldTails(tails, rows)
         numbers = np.array([each.numbers() for each in held], np.int64).reshape(-1)
-        keys = np.empty(rows * len(prefix) + sum(each.room for each in held), np.uint8)
-        ends = np.empty(rows, np.int64)
+        room = rows * len(prefix) + sum(each.room for each in held) + held_tails.room
+        keys, ends = np.empty(room, np.uint8), np.empty(rows, np.int64)
         begin = np.frombuffer(prefix, np.uint8)
         told = (address_of(begin), len(prefix), LOGICAL_KEY_BYTES_MAX), (address_of(numbers), len(held))
-        if compiled.lay_keys(*told, rows, address_of(keys), address_of(ends)) != compiled.DONE:
+        if compiled.lay_keys(*told, held_tails.numbers, rows, address_of(keys), address_of(ends)) != compiled.DONE:
             return None
         joined = keys[: ends[-1]].tobytes()
         places = self.order([joined], ends)
@@ -81,6 +83,9 @@ class _HeldPart:
         self._part = part
         self._values = np.ascontiguousarray(part.values, np.uint8)
         self._offsets = np.zeros(1, np.int32)
+        self._validity = None if part.validity is None else np.ascontiguousarray(part.validity, np.bool_)
+        if self._validity is not None and self._validity.shape != (rows,):
+            raise ValueError(f"a validity of shape {self._validity.shape} for {rows} rows")
         self._width = 0
         if part.offsets is None:
             if self._values.ndim != 2 or len(self._values) != rows or not self._values.shape[1]:
@@ -98,7 +103,25 @@ class _HeldPart:
     def numbers(self) -> tuple[int, ...]:
         """Return numbers, as :mod:`cortado.store.mvcc.kernel.new_rows` orders them."""
         mask = _DESCENDING_MASK if self._part.is_descending else 0
-        return self._part.tag, address_of(self._values), address_of(self._offsets), self._width, mask
+        validity = 0 if self._validity is None else address_of(self._validity)
+        return self._part.tag, address_of(self._values), address_of(self._offsets), self._width, mask, validity
+
+
+class _HeldTails:
+    """The tails of keys, each array in one piece, and the most bytes that they take."""
+
+    def __init__(self, tails: Tails | None, rows: int) -> None:
+        self.room = 0
+        self.numbers = (0, 0, compiled.NO_ROWS)
+        if tails is None:
+            return
+        self._pieces = np.frombuffer(tails.joined, np.uint8)
+        self._ends = _checked(self._pieces, tails.ends)
+        if len(self._ends) != rows:
+            raise ValueError(f"{len(self._ends)} tails for {rows} rows")
+        self.room = len(self._pieces)
+        which = compiled.ROWS_WITH_NULL if tails.of_rows_with_null else compiled.ALL_ROWS
+        self.numbers = address_of(self._pieces), address_of(self._ends), which
 
 
 def _checked(joined: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 ::
 
-    columns of the key   ->  lay_keys      keys, in the order of the rows
+    columns of the key   ->  lay_keys      keys, in the order of the rows; a row's primary key behind those of an index
     keys                 ->  order_keys    the rows' places in the order of their keys; none if two keys are equal
     keys, bodies, places ->  encode_puts   key | suffix ..., "P" | head | body | CRC of the key | CRC ...
     pieces, places       ->  gather        the same pieces in that order
@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.keys.codec import NULL_TAG
 from cortado.store.mvcc.kernel.machine import (
     REGISTER,
     compare,
@@ -51,7 +52,14 @@ OFFSETS: Final = 2
 WIDTH: Final = 3
 MASK: Final = 4
 """255 if the part is descending, so that all its bytes are inverted, else 0."""
-PART_NUMBERS: Final = 5
+VALIDITY: Final = 5
+"""A byte a row, 0 for null; or 0 if no row is null."""
+PART_NUMBERS: Final = 6
+
+# The rows whose keys have a tail.
+NO_ROWS: Final = 0
+ROWS_WITH_NULL: Final = 1
+ALL_ROWS: Final = 2
 
 _END: Final = 0x01
 _ESCAPED: Final = 0xFF
@@ -95,20 +103,32 @@ def _lay_text(target: Any, source: Any, end: Any, mask: Any) -> Any:
     return target + 2
 
 
+@in_place
+def _begin_of(ends: Any, row: Any) -> Any:
+    return number_at(ends, row - 1) if row > 0 else np.int64(0)
+
+
 @compiled
-def lay_keys(prefix: Any, parts: Any, rows: Any, out: Any, ends: Any) -> Any:
+def lay_keys(prefix: Any, parts: Any, tails: Any, rows: Any, out: Any, ends: Any) -> Any:
     """Lay each row's key end to end at ``out``, and its end to ``ends``: DONE, or STRANGE if one is too long.
 
     ``prefix``: the address and the length of the keys' common beginning, and the most bytes of a key. ``parts``: the
-    address of the parts' numbers, and how many parts there are."""
+    address of the parts' numbers, and how many parts there are. ``tails``: the addresses of pieces
+    and of their ends, and which rows have theirs as a tail."""
     target = out
     for row in range(rows):
-        start = target
+        start, has_tail = target, tails[2] == ALL_ROWS
         copy_short(target, prefix[0], prefix[1])
         target += prefix[1]
         for place in range(parts[1]):
             part = parts[0] + 8 * PART_NUMBERS * place
             width, mask, values = number_at(part, WIDTH), number_at(part, MASK), number_at(part, VALUES)
+            validity = number_at(part, VALIDITY)
+            if validity != 0 and load1(validity + row) == 0:
+                store1(target, NULL_TAG ^ mask)
+                target += 1
+                has_tail |= tails[2] == ROWS_WITH_NULL
+                continue
             store1(target, number_at(part, TAG) ^ mask)
             target += 1
             if width > 0:
@@ -117,15 +137,15 @@ def lay_keys(prefix: Any, parts: Any, rows: Any, out: Any, ends: Any) -> Any:
                 offsets = number_at(part, OFFSETS)
                 begin, end = load4(offsets + 4 * row), load4(offsets + 4 * row + 4)
                 target = _lay_text(target, values + begin, values + end, mask)
+        if has_tail:
+            begin = _begin_of(tails[1], row)
+            size_bytes = number_at(tails[1], row) - begin
+            copy_short(target, tails[0] + begin, size_bytes)
+            target += size_bytes
         if target - start > prefix[2]:
             return STRANGE
         set_number(ends, row, target - out)
     return DONE
-
-
-@in_place
-def _begin_of(ends: Any, row: Any) -> Any:
-    return number_at(ends, row - 1) if row > 0 else np.int64(0)
 
 
 @compiled

@@ -144,6 +144,7 @@ def _beside() -> list[Path]:
     return [
         root / "engine/page_nodes.py",
         root / "engine/data_file.py",
+        root / "keys/codec.py",
         root / "mvcc/versions.py",
         root / "mvcc/walks.py",
     ]

@@ -8,6 +8,7 @@ import mmap
 import random
 import weakref
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +23,8 @@ from cortado.store.keys.packing import join
 from cortado.store.keys.types import KeyType, LogicalKey
 from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
 from cortado.store.mvcc.mutations import Changes, Mutations
-from cortado.store.mvcc.packed_rows import PackedRows
-from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker
+from cortado.store.mvcc.packed_rows import PackedRows, PackedWrite
+from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker, Tails
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.batch import Batch
 from support.kernels import row_kernel
@@ -53,6 +54,17 @@ def packed(keys: Sequence[bytes], bodies: Sequence[bytes]) -> PackedRows:
 
 def listed(keys: Sequence[bytes], bodies: Sequence[bytes]) -> Mutations:
     return Mutations([LogicalKey(key) for key in keys], [HEAD + body for body in bodies])
+
+
+def in_pieces(rng: random.Random, keys: Sequence[bytes], bodies: Sequence[bytes]) -> PackedWrite:
+    """Return a write in up to three pieces, which come in any order, and whose ranges do not overlap."""
+    rows = sorted(zip(keys, bodies, strict=True))
+    cuts = [0, *sorted(rng.choices(range(len(rows) + 1), k=2)), len(rows)]
+    pieces = [rows[begin:end] for begin, end in pairwise(cuts) if begin < end]
+    rng.shuffle(pieces)
+    for piece in pieces:
+        rng.shuffle(piece)
+    return PackedWrite([packed([key for key, _ in piece], [body for _, body in piece]) for piece in pieces])
 
 
 def bodies_for(keys: Sequence[bytes], seed: int) -> list[bytes]:
@@ -92,7 +104,7 @@ def test_packed_rows_are_the_changes_that_lists_are(keys: list[bytes], seed: int
     rows, mutations = packed(keys, bodies), listed(keys, bodies)
     in_order = sorted(zip(mutations.keys, mutations.payloads, strict=True))
     assert list(zip(rows.keys, rows.payloads, strict=True)) == in_order
-    assert (len(rows), rows.size_bytes, dict(rows.expiries)) == (len(keys), mutations.size_bytes, {})
+    assert (len(rows), rows.size_bytes) == (len(keys), mutations.size_bytes)
     assert rows.bounds == (min(keys), max(keys))
     made = rows.at(ts)
     assert list(made.items) == sorted(encode_versions(mutations.keys, mutations.payloads, ts))
@@ -114,7 +126,7 @@ def test_writes_that_share_an_entry_make_the_entry_that_lists_make(
         ts = Timestamp(3, 1_000, place)
         cleared = [Cleared(b"s", b"t", 1)] if removes and place == 0 else []
         removal = Removal(cleared=cleared) if cleared else None
-        changes: tuple[Changes, Changes] = (packed(keys, bodies), listed(keys, bodies))
+        changes: tuple[Changes, Changes] = (in_pieces(rng, keys, bodies), listed(keys, bodies))
         for batch, each in zip(batches, changes, strict=True):
             items = batch.add(ts, Evaluation(each, None, removal=removal), 100)
             assert {key: batch.layer.newest.get(key) for key in each.keys} == dict(zip(each.keys, items, strict=True))
@@ -131,7 +143,7 @@ def test_an_entry_of_packed_rows_alone_is_cut_by_the_thread_that_stores_it() -> 
     batch = Batch()
     for place in range(2):
         keys = [b"%d%04d\0" % (place, row) for row in range(100)]
-        batch.add(Timestamp(3, 1_000, place), Evaluation(packed(keys, [b"v"] * 100), None), 100)
+        batch.add(Timestamp(3, 1_000, place), Evaluation(PackedWrite([packed(keys, [b"v"] * 100)]), None), 100)
     entry = batch.entry(4, 5)
     assert entry.encode()
     assert getattr(entry.items, "_cut", 0) is None
@@ -182,7 +194,7 @@ def test_no_byte_is_touched_outside_of_the_arrays(at_end: bool) -> None:
     row_kernel()
     from cortado.store.mvcc.kernel import new_rows as compiled
 
-    memory = [Guarded() for _ in range(8)]
+    memory = [Guarded() for _ in range(11)]
 
     def held(place: int, array: NDArray[Any]) -> NDArray[Any]:
         return memory[place].hold(array, at_end=at_end)
@@ -195,17 +207,23 @@ def test_no_byte_is_touched_outside_of_the_arrays(at_end: bool) -> None:
             ]
             fixed = np.frombuffer(rng.randbytes(rows * (width := rng.choice([1, 4, 8, 16]))), np.uint8)
             expected, mask = [], rng.choice([0, 255])
+            validity = held(8, np.frombuffer(rng.randbytes(rows), np.uint8) & 1)
+            tails, which = bodies_for(texts, rows), rng.randrange(3)
+            tails = [tail[:30].replace(b"\0", b"\1") + b"\0" for tail in tails]
             for row, text in enumerate(texts):
                 value = encode_part(text, KeyType.BYTES, mask == 255)
                 number = bytes([0x31]) + fixed[row * width : (row + 1) * width].tobytes()
-                expected.append(b"prefix" + value + number)
+                has_tail = which == compiled.ALL_ROWS or (which == compiled.ROWS_WITH_NULL and not validity[row])
+                expected.append(b"prefix" + value + (number if validity[row] else b"\5") + tails[row] * has_tail)
             offsets = held(0, np.array([0, *ends_of(texts)], np.int32))
             values, numbers = held(1, np.frombuffer(b"".join(texts), np.uint8)), held(2, fixed)
-            parts = [0x2C, address(values), address(offsets), 0, mask, 0x31, address(numbers), 0, width, 0]
+            parts = [0x2C, address(values), address(offsets), 0, mask, 0]
+            parts += [0x31, address(numbers), 0, width, 0, address(validity)]
+            tail_bytes, tail_ends = held(9, np.frombuffer(b"".join(tails), np.uint8)), held(10, ends_of(tails))
             prefix, told = held(3, np.frombuffer(b"prefix", np.uint8)), held(4, np.array(parts, np.int64))
             out = held(5, np.zeros(len(b"".join(expected)), np.uint8))
             ends = held(6, np.zeros(rows, np.int64))
-            given_ = (address(prefix), 6, 499), (address(told), 2)
+            given_ = (address(prefix), 6, 499), (address(told), 2), (address(tail_bytes), address(tail_ends), which)
             assert compiled.lay_keys(*given_, rows, address(out), address(ends)) == compiled.DONE
             assert out.tobytes() == b"".join(expected)
             assert ends.tolist() == ends_of(expected).tolist()
@@ -250,6 +268,14 @@ def test_arrays_that_do_not_fit_each_other_are_refused_before_the_kernel_sees_th
     for shape in ((1, 4), (4,), (2, 0)):
         with pytest.raises(ValueError, match="a part of shape"):
             rows.lay_keys(b"k", [KeyColumn(1, np.zeros(shape, np.uint8))], 2)
+    part = KeyColumn(1, np.zeros((2, 1), np.uint8))
+    for ends in ([4], [1, 2, 4]):
+        with pytest.raises(ValueError, match="tails for 2 rows"):
+            rows.lay_keys(b"k", [part], 2, Tails(keys, np.array(ends, np.int64)))
+    with pytest.raises(ValueError, match="ends do not divide"):
+        rows.lay_keys(b"k", [part], 2, Tails(keys, np.array([3, 5], np.int64)))
+    with pytest.raises(ValueError, match="a validity of shape"):
+        rows.lay_keys(b"k", [KeyColumn(1, np.zeros((2, 1), np.uint8), validity=np.ones(3, np.bool_))], 2)
     laid = KeysInOrder(keys, np.array([2, 4]), np.array([0, 1]))
     for ends in ([4], [1, 2, 4]):
         with pytest.raises(ValueError, match="2 keys"):

@@ -27,7 +27,7 @@ from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.server import bulk_stream
-from cortado.store.server.bulk_stream import BulkStream
+from cortado.store.server.bulk_stream import LISTED_CHUNKS, BulkStream
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.schemas_service import SchemasService
@@ -78,7 +78,13 @@ def loads(seed: int) -> list[Load]:
     return made
 
 
-async def make_table(node: Host) -> int:
+INDEXES = [
+    tables_pb2.Index(name="by_n", parts=[tables_pb2.KeyPart(path="n")]),
+    tables_pb2.Index(name="by_id", parts=[tables_pb2.KeyPart(path="id")], unique=True),
+]
+
+
+async def make_table(node: Host, *, has_indexes: bool = False) -> int:
     """Make the table d.t, and return its schema's id."""
     registered = await SchemasService(node).register(
         schemas_pb2.RegisterSchemaRequest(subject="d.t", schema=json.dumps(SCHEMA))
@@ -86,18 +92,22 @@ async def make_table(node: Host) -> int:
     assert isinstance(registered, bytes)
     await TablesService(node).create_database(tables_pb2.CreateDatabaseRequest(database="d"))
     key = [tables_pb2.KeyPart(path="name", descending=True), tables_pb2.KeyPart(path="id")]
-    await TablesService(node).create_table(tables_pb2.CreateTableRequest(database="d", name="t", key=key))
+    indexes = INDEXES if has_indexes else []
+    request = tables_pb2.CreateTableRequest(database="d", name="t", key=key, indexes=indexes)
+    await TablesService(node).create_table(request)
     await node.meta.reads.caught_up()
     return schemas_pb2.RegisterSchemaResponse.FromString(registered).version.schema_id
 
 
-async def serve(given: Sequence[Load], *, has_kernel: bool) -> tuple[list[bytes], list[Any], list[Any]]:
+async def serve(
+    given: Sequence[Load], *, has_kernel: bool, has_indexes: bool = False
+) -> tuple[list[bytes], list[Any], list[Any]]:
     """Return a node's entries, its answers, and all that it has stored."""
     disk, clock, entries = NodeDisk(), SetClock(), list[bytes]()
     node = make_node(disk, clock=clock, limits=NodeLimits(evaluate_slice_ms=60_000))
     node.process.clock._read_physical_ms = clock
     await node.start()
-    schema_id = await make_table(node)
+    schema_id = await make_table(node, has_indexes=has_indexes)
     node.meta.store.kernel = row_kernel() if has_kernel else None
     entry_of = Batch.entry
 
@@ -113,14 +123,7 @@ async def serve(given: Sequence[Load], *, has_kernel: bool) -> tuple[list[bytes]
             async def requests(load: Load = load, number: int = number) -> AsyncIterator[documents_pb2.BulkRequest]:
                 yield documents_pb2.BulkRequest(start=load.start)
                 for sequence, bodies in enumerate(load.chunks):
-                    rows = common_pb2.RowBatch(
-                        schema_id=schema_id,
-                        bodies=b"".join(bodies),
-                        lengths=b"".join(len(body).to_bytes(4, "little") for body in bodies),
-                    )
-                    request_id = bytes(Timestamp(0, NOW_MS, 0)) + bytes([number, sequence]) * 4
-                    chunk = documents_pb2.BulkChunk(sequence=sequence, rows=rows, request_id=request_id)
-                    yield documents_pb2.BulkRequest(chunk=chunk)
+                    yield chunk_request(schema_id, bodies, number, sequence)
 
             # While the disk is held, chunks gather in the same batches, however fast the machine is.
             disk.hold()
@@ -134,6 +137,13 @@ async def serve(given: Sequence[Load], *, has_kernel: bool) -> tuple[list[bytes]
     with disk.engine.read() as txn:
         stored = [[(key, value()) for key, value in txn.walk(space, b"\0")] for space in SPACES]
     return entries, answers, stored
+
+
+def chunk_request(schema_id: int, bodies: Sequence[bytes], load: int, sequence: int) -> documents_pb2.BulkRequest:
+    lengths = b"".join(len(body).to_bytes(4, "little") for body in bodies)
+    rows = common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)
+    request_id = bytes(Timestamp(0, NOW_MS, 0)) + bytes([load, sequence]) * 4
+    return documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=rows, request_id=request_id))
 
 
 def _are_in_line(node: Host, chunks: int, answering: asyncio.Future[list[Any]]) -> bool:
@@ -151,8 +161,11 @@ async def _answers(node: Host, requests: AsyncIterator[documents_pb2.BulkRequest
     return answers
 
 
+@pytest.mark.parametrize("has_indexes", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_a_node_with_the_kernel_is_the_node_without_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_with_the_kernel_is_the_node_without_it(
+    seed: int, has_indexes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     packed: list[bool] = []
 
     def noted(*given: Any) -> PackedChunk | None:
@@ -164,9 +177,9 @@ def test_a_node_with_the_kernel_is_the_node_without_it(seed: int, monkeypatch: p
 
     async def compare() -> None:
         given = loads(seed)
-        by_kernel = await serve(given, has_kernel=True)
+        by_kernel = await serve(given, has_kernel=True, has_indexes=has_indexes)
         assert any(packed)
-        by_lists = await serve(given, has_kernel=False)
+        by_lists = await serve(given, has_kernel=False, has_indexes=has_indexes)
         for ours, theirs in zip(by_kernel, by_lists, strict=True):
             assert ours == theirs
 
@@ -187,6 +200,38 @@ def test_a_chunk_is_packed_for_a_load_alone_and_not_for_a_large_transaction(monk
         await node.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_load_over_stored_rows_packs_few_chunks_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed: list[bool] = []
+
+    def noted(*given: Any) -> PackedChunk | None:
+        found = pack_chunk(*given)
+        packed.append(found is not None)
+        return found
+
+    monkeypatch.setattr(bulk_stream, "pack_chunk", noted)
+
+    async def scenario() -> None:
+        node = make_node(NodeDisk(), clock=SetClock())
+        await node.start()
+        schema_id = await make_table(node, has_indexes=True)
+        node.meta.store.kernel = row_kernel()
+        rows = [encode_document(PARSED, {"id": id_, "name": f"{id_}", "n": id_}) for id_ in range(64)]
+        for loads, (chunks, expected) in enumerate([(1, 1), (2 + LISTED_CHUNKS, 2), (3, 1)]):
+            packed.clear()
+
+            async def requests(loads: int = loads, chunks: int = chunks) -> AsyncIterator[documents_pb2.BulkRequest]:
+                yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mode=1))
+                for sequence in range(chunks):
+                    yield chunk_request(schema_id, rows, loads, sequence)
+                    await until(lambda: not node.process.writes.use().count, "it is written")
+
+            await _answers(node, requests())
+            assert packed == [True] * expected
+        await node.stop()
+
+    run(scenario)
 
 
 CHUNK = documents_pb2.BulkChunk(rows=common_pb2.RowBatch(schema_id=1))

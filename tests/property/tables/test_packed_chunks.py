@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from cortado.errors import CortadoError
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
-from cortado.store.catalog.declare import alter_table
+from cortado.store.catalog.declare import IndexDeclaration, alter_table
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import Expiry
-from cortado.store.mvcc.packed_rows import PackedRows
+from cortado.store.mvcc.packed_rows import PackedWrite
 from cortado.store.mvcc.row_maker import RowMaker
 from cortado.store.node.batch import Batch
 from cortado.store.node.log_entry import command_bytes
@@ -78,7 +78,7 @@ def maker() -> RowMaker:
 class Made:
     """A table with a random schema and key, and rows for it."""
 
-    def __init__(self, rng: random.Random, kinds: list[str], rows: int) -> None:
+    def __init__(self, rng: random.Random, kinds: list[str], rows: int, indexed: Sequence[str] = ()) -> None:
         self.rng = rng
         known = LAID | LEFT
         declared = SchemaMaker(rng, recursive=False).record(2)
@@ -87,11 +87,15 @@ class Made:
         types = [each | {"name": f"N{place}"} if "name" in each else each for place, each in enumerate(types)]
         of_key = [{"name": f"k{place}", "type": each} for place, each in enumerate(types)]
         self.fields = [*declared["fields"], *of_key]
+        self.nullable = {f"i{place}": rng.random() < 0.5 for place in range(len(indexed))}
+        for place, kind in enumerate(indexed):
+            type_ = LAID[kind][0] | {"name": f"I{place}"} if "name" in LAID[kind][0] else LAID[kind][0]
+            self.fields.append({"name": f"i{place}", "type": ["null", type_] if self.nullable[f"i{place}"] else type_})
         rng.shuffle(self.fields)
         self.schema = {"type": "record", "name": "T", "fields": self.fields}
         self.world = TableWorld()
         key = [f"k{place}{rng.choice(['', ' desc'])}" for place in range(len(kinds))]
-        self.world.create("t", self.schema, rng.sample(key, len(key)))
+        self.world.create("t", self.schema, rng.sample(key, len(key)), self.indexes(len(kinds), len(indexed)))
         self.parsed = parse_schema(json.dumps(self.schema))
         self.values = ValueMaker(rng)
         numbers = list(range(1, rows + 1))
@@ -99,9 +103,33 @@ class Made:
             rng.shuffle(numbers)
         sample = [self.values.value(self.parsed.record) for _ in range(8)]
         self.bodies = [
-            self.body(rng.choice(sample) | {f"k{place}": known[kind][1](rng, row) for place, kind in enumerate(kinds)})
+            self.body(
+                rng.choice(sample)
+                | {f"k{place}": known[kind][1](rng, row) for place, kind in enumerate(kinds)}
+                | {f"i{place}": self.indexed(f"i{place}", kind, row) for place, kind in enumerate(indexed)}
+            )
             for row in numbers
         ]
+
+    def indexes(self, keys: int, fields: int) -> list[IndexDeclaration]:
+        """Return up to three indexes of these fields, and of the key's."""
+        if not fields:
+            return []
+        paths = [*(f"k{place}" for place in range(keys)), *(f"i{place}" for place in range(fields))]
+        return [
+            index(
+                f"by_{number}",
+                *(path + self.rng.choice(["", " desc"]) for path in self.rng.sample(paths, self.rng.randint(1, 2))),
+                unique=self.rng.random() < 0.4,
+            )
+            for number in range(self.rng.randint(1, 3))
+        ]
+
+    def indexed(self, field: str, kind: str, row: int) -> object:
+        """Return a value of an indexed field: mostly another one for each row."""
+        if self.nullable[field] and self.rng.random() < 0.3:
+            return None
+        return LAID[kind][1](self.rng, row % 50 if self.rng.random() < 0.001 else row)
 
     def body(self, document: dict[str, Any]) -> bytes:
         return encode_document(self.parsed, document)
@@ -116,6 +144,13 @@ def some(seed: int) -> Made:
     rng = random.Random(seed)
     kinds = [rng.choice(UNIQUE), *rng.choices(list(LAID), k=rng.randrange(3))]
     return Made(rng, kinds, rng.choice([PACK_FROM, 65, 200, 257, 600]))
+
+
+def some_indexed(seed: int) -> Made:
+    """Return such a table with indexes, mostly all laid by the kernel."""
+    rng = random.Random(seed)
+    kinds = [rng.choice(UNIQUE), *rng.choices(list(LAID), k=rng.randrange(2))]
+    return Made(rng, kinds, rng.choice([PACK_FROM, 65, 200, 257]), rng.choices(UNIQUE, k=rng.randint(1, 3)))
 
 
 def entry_of(evaluation: Evaluation) -> bytes:
@@ -170,6 +205,81 @@ def test_each_type_of_key_is_laid_by_the_kernel(kind: str) -> None:
     made.parsed = parse_schema(json.dumps(made.schema))
     made.bodies = [made.body({"k0": row, "k1": LAID[kind][1](rng, row)}) for row in rng.sample(range(999), 300)]
     assert assert_alike(made, made.chunk())
+
+
+def is_used(made: Made, chunk: BulkChunk) -> bool:
+    """Compare both ways; return whether the chunk was packed, and written as it was packed."""
+    if not assert_alike(made, chunk):
+        return False
+    given_ = packed_of(made, chunk)
+    evaluation = evaluate_bulk(made.world.store.snapshot(), AT, made.world.catalog(), chunk, given_)
+    return isinstance(evaluation.mutations, PackedWrite)
+
+
+@given(SEEDS, st.sampled_from([BulkMode.UPSERT, BulkMode.INSERT]), st.booleans(), st.sampled_from([0, 0, 1, 3]))
+@settings(max_examples=120)
+def test_rows_and_entries_of_a_table_with_indexes_are_the_bytes_that_lists_make(
+    seed: int, mode: BulkMode, is_job: bool, stored: int
+) -> None:
+    made = some_indexed(seed)
+    chunk, all_bodies = made.chunk(mode, made.world.store.now if is_job else None), made.bodies
+    made.bodies = made.rng.sample(all_bodies, stored)
+    if stored:
+        made.world.bulk_rows(made.chunk())
+    made.bodies = all_bodies
+    if made.rng.random() < 0.1:
+        made.bodies[9] = made.bodies[3]
+    if made.rng.random() < 0.1:
+        made.bodies[7] = damaged(made.rng, made.bodies[7])
+    assert_alike(made, chunk)
+    assert_alike(made, made.chunk(mode))
+
+
+@pytest.mark.parametrize("is_unique", [False, True])
+@pytest.mark.parametrize("nulls", [0, 1, 50, 100])
+@pytest.mark.parametrize("kind", UNIQUE)
+def test_each_type_of_indexed_field_is_laid_by_the_kernel(kind: str, nulls: int, is_unique: bool) -> None:
+    """Else the tests beside this one would compare a way with itself."""
+    rng = random.Random(kind)
+    fields = [{"name": "k0", "type": "string"}, {"name": "n", "type": ["null", LAID[kind][0]], "default": None}]
+    documents: list[dict[str, Any]] = [
+        {"k0": f"{row}\0", "n": None if row < nulls else LAID[kind][1](rng, row)} for row in range(100)
+    ]
+    rng.shuffle(documents)
+    made = of_fields(fields, documents, [index("a", "n", unique=is_unique), index("b", "n desc", "k0")])
+    assert is_used(made, made.chunk())
+    made.world.bulk_rows(made.chunk())
+    other = of_fields(fields, [{"k0": f"x{row}", "n": documents[row]["n"]} for row in range(100)])
+    made.bodies = other.bodies
+    assert is_used(made, made.chunk()) == (not is_unique or nulls == 100), "other rows have the same unique values"
+
+
+def test_a_unique_value_that_comes_twice_is_judged_alike() -> None:
+    fields = [{"name": "k0", "type": "long"}, {"name": "n", "type": ["null", "int"], "default": None}]
+    for values, is_written in (([*range(99), None], True), ([*range(98), None, None], True), ([*range(99), 5], False)):
+        documents = [{"k0": row, "n": value} for row, value in enumerate(values)]
+        made = of_fields(fields, documents, [index("by_n", "n", unique=True)])
+        assert is_used(made, made.chunk()) == is_written
+
+
+def test_an_entry_at_its_bound_and_beyond_is_refused_alike() -> None:
+    fields = [{"name": "k0", "type": "long"}, {"name": "s", "type": "string"}]
+    for size, is_written in ((477, True), (478, False)):
+        made = of_fields(fields, [{"k0": row, "s": "x" * size} for row in range(100)], [index("by_s", "s")])
+        assert is_used(made, made.chunk()) == is_written, size
+
+
+def test_an_index_that_is_being_built_is_kept_alike() -> None:
+    fields = [{"name": "k0", "type": "long"}, {"name": "n", "type": "int"}]
+    for is_unique in (False, True):
+        made = of_fields(fields, [{"k0": row, "n": row} for row in range(100)])
+        made.world.bulk_rows(made.chunk())
+        made.world.begin_index("t", index("by_n", "n", unique=is_unique))
+        made.bodies = [made.body({"k0": 100 + row, "n": 50 + row}) for row in range(100)]
+        assert is_used(made, made.chunk()), "no row has its entry yet"
+        made.world.bulk_rows(made.chunk())
+        made.bodies = [made.body({"k0": 200 + row, "n": 149 + row}) for row in range(100)]
+        assert is_used(made, made.chunk()) == (not is_unique), "it cannot be built"
 
 
 @given(SEEDS, st.sampled_from(list(LEFT)))
@@ -235,12 +345,14 @@ def test_a_key_and_a_row_at_their_bounds_and_beyond_are_refused_alike() -> None:
         assert assert_alike(made, made.chunk()) == (size == 245), size
 
 
-def of_fields(fields: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Made:
+def of_fields(
+    fields: list[dict[str, Any]], documents: list[dict[str, Any]], indexes: Sequence[IndexDeclaration] = ()
+) -> Made:
     """Return a table of these fields alone, with the key k0."""
     made = Made(random.Random(1), ["long"], 2)
     made.schema["fields"] = made.fields = fields
     made.world = TableWorld()
-    made.world.create("t", made.schema, ["k0"])
+    made.world.create("t", made.schema, ["k0"], indexes)
     made.parsed = parse_schema(json.dumps(made.schema))
     made.bodies = [made.body(each) for each in documents]
     return made
@@ -303,15 +415,11 @@ def test_only_plain_chunks_are_packed() -> None:
         assert not assert_alike(made, chunk)
 
 
-def test_a_table_with_an_index_or_another_newest_schema_is_not_packed_any_more() -> None:
+def test_a_table_with_a_new_index_or_another_newest_schema_takes_no_chunk_that_was_packed_before() -> None:
     fields = [{"name": "k0", "type": "long"}, {"name": "n", "type": "int"}]
     world = TableWorld()
     world.create("t", {"type": "record", "name": "T", "fields": fields}, ["k0"])
-    world.create("i", {"type": "record", "name": "T", "fields": fields}, ["k0"], [index("by_n", "n")])
     documents = [{"k0": row, "n": row} for row in range(100)]
-    for table, is_packed in (("t", True), ("i", False)):
-        chunk = BulkChunk(DATABASE, table, world.rows(table, documents))
-        assert (pack_chunk(world.catalog(), chunk, maker()) is not None) == is_packed
     chunk = BulkChunk(DATABASE, "t", world.rows("t", documents))
     for ttl_ms in (9_000, 0):
         world.store.write(
@@ -320,8 +428,13 @@ def test_a_table_with_an_index_or_another_newest_schema_is_not_packed_any_more()
         assert (pack_chunk(world.catalog(), chunk, maker()) is None) == bool(ttl_ms), "rows expire"
     packed = pack_chunk(world.catalog(), chunk, maker())
     assert packed is not None
+    world.begin_index("t", index("by_n", "n"))
+    evaluation = evaluate_bulk(world.store.snapshot(), AT, world.catalog(), chunk, packed)
+    assert not isinstance(evaluation.mutations, PackedWrite), "it was packed without the index"
+    packed = pack_chunk(world.catalog(), chunk, maker())
+    assert packed is not None
     later = [*fields, {"name": "m", "type": ["null", "int"], "default": None}]
     world.register("t", {"type": "record", "name": "T", "fields": later})
     assert pack_chunk(world.catalog(), chunk, maker()) is None
     evaluation = evaluate_bulk(world.store.snapshot(), AT, world.catalog(), chunk, packed)
-    assert not isinstance(evaluation.mutations, PackedRows), "it was packed for another newest schema"
+    assert not isinstance(evaluation.mutations, PackedWrite), "it was packed for another newest schema"
