@@ -28,6 +28,9 @@ from cortado.store.clock.host_time import Majority, majority_of
 KEPT_MS: Final = 2_000.0
 # A peer that was silent for longer says nothing about our clock.
 FORGOTTEN_MS: Final = 10_000.0
+# A peer that was silent for longer confirms no time: its clock may have been set right since. A peer that speaks all the
+# time is noted again after KEPT_MS.
+CONFIRMS_MS: Final = 2_500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,10 @@ class PeerClocks:
 
     def offsets(self, now_ms: float, own_ms: float) -> list[ClockOffset]:
         """Return the offsets of recently heard peers, in the order of their ids."""
-        return sorted(
-            (each.beside(own_ms) for each in self._kept.values() if now_ms - each.at_ms <= FORGOTTEN_MS),
-            key=lambda offset: offset.node_id,
-        )
+        return sorted(self._heard(now_ms, own_ms, FORGOTTEN_MS), key=lambda offset: offset.node_id)
+
+    def _heard(self, now_ms: float, own_ms: float, within_ms: float) -> list[ClockOffset]:
+        return [each.beside(own_ms) for each in self._kept.values() if now_ms - each.at_ms <= within_ms]
 
     def is_out_of_bounds(self, voters: Iterable[str], now_ms: float, own_ms: float) -> bool:
         """Return whether our clock is too far from those of a majority of ``voters`` (we are one of them)."""
@@ -94,7 +97,7 @@ class PeerClocks:
         group = set(voters)
         is_like = sum(
             1
-            for each in self.offsets(now_ms, own_ms)
+            for each in self._heard(now_ms, own_ms, CONFIRMS_MS)
             if each.node_id in group
             and not each.is_beyond(self._max_offset_ms)
             and abs(each.middle_ms) < abs(each.middle_ms + own_ms - other_ms)
@@ -104,5 +107,5 @@ class PeerClocks:
     def majority(self, others: Iterable[str], now_ms: float) -> Majority | None:
         """Return the clock of a majority of us and ``others``, if known. Each counts as late as it may be."""
         group = set(others)
-        known = [each.high_ms for each in self.offsets(now_ms, 0.0) if each.node_id in group]
+        known = [each.high_ms for each in self._heard(now_ms, 0.0, CONFIRMS_MS) if each.node_id in group]
         return majority_of(known, len(group) + 1)

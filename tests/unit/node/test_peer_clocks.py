@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cortado.store.clock.host_time import Majority
-from cortado.store.node.peer_clocks import FORGOTTEN_MS, KEPT_MS, PeerClocks
+from cortado.store.node.peer_clocks import CONFIRMS_MS, FORGOTTEN_MS, KEPT_MS, PeerClocks
 
 OWN_MS = 1_763_643_600_000.0
 """Our wall clock minus our monotonic one."""
@@ -65,6 +65,16 @@ def test_a_silent_peer_says_nothing_and_an_impossible_bound_neither() -> None:
     heard(clocks, "n2", 900, 1_000, 0)
     assert [each.node_id for each in clocks.offsets(FORGOTTEN_MS, OWN_MS)] == ["n2"]
     assert clocks.offsets(FORGOTTEN_MS + 1, OWN_MS) == []
+
+
+def test_a_peer_that_was_silent_for_a_while_confirms_no_time() -> None:
+    """Its clock may have been wrong as ours is now, and set right since."""
+    clocks = PeerClocks(250)
+    heard(clocks, "n2", 9_990, 10_010, 0)
+    for at_ms, confirms in ((CONFIRMS_MS, True), (CONFIRMS_MS + 1, False)):
+        assert clocks.are_for(["n1", "n2", "n3"], at_ms, OWN_MS + 10_000, OWN_MS) is confirms
+        assert (clocks.majority(["n2", "n3"], at_ms) is not None) is confirms
+    assert [each.node_id for each in clocks.offsets(CONFIRMS_MS + 1, OWN_MS)] == ["n2"], "it is still told"
 
 
 def test_a_jump_of_our_own_wall_clock_moves_what_is_known_of_peers_beside_it_and_nothing_else() -> None:
