@@ -28,7 +28,7 @@ from cortado.store.clock.host_time import Majority, majority_of
 KEPT_MS: Final = 2_000.0
 # A peer that was silent for longer says nothing about our clock.
 FORGOTTEN_MS: Final = 10_000.0
-# A peer that was silent for longer confirms no time: its clock may have been set right since. A peer that speaks all the
+# A peer that was silent for longer confirms no time: its clock may have been set right since. One that speaks all the
 # time is noted again after KEPT_MS.
 CONFIRMS_MS: Final = 2_500.0
 
