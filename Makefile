@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run example-stream test test-long test-quick test-differential fuzz-http fuzz-frames test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
+.PHONY: help setup run example-stream test test-long test-quick test-differential fuzz-http fuzz-frames test-packages lint fmt type docs proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,15 @@ fmt: setup ## Format in place
 type: setup ## mypy, strict
 	@$(PYTHON_BIN)/mypy
 
+.venv-docs/.ready: requirements-docs.lock
+	@rm -rf .venv-docs && $(PYTHON_BIN)/python -m venv .venv-docs
+	@.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements-docs.lock
+	@touch $@
+
+docs: setup .venv-docs/.ready ## Build a site of the pages below build/site; a link that leads nowhere fails
+	@$(PYTHON_BIN)/python tools/site.py build/pages
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict -f build/pages/mkdocs.yml -d "$(CURDIR)/build/site"
+
 # The newest generator whose stubs check no versions: they run on protobuf 4.21 to 7 (docs/adr/0018). Its wheels end at
 # Python 3.12, so on a newer one it looks for an older one beside it.
 .venv-proto/.ready: requirements-proto.lock
@@ -106,4 +115,4 @@ bench-ycsb: setup ## Measure YCSB's workloads A to F on one and three nodes (wri
 	@$(PYTHON_BIN)/python -m benchmarks.ycsb $(BENCH_ARGS)
 
 clean: ## Remove what the targets above made
-	@rm -rf .venv .venv-proto build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-docs .venv-proto build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,3 +11,5 @@ $uv pip compile $common "make lock" --python-version 3.11 --extra server --extra
     --quiet pyproject.toml -o requirements-image.lock
 printf 'grpcio-tools==1.62.3\nsetuptools<70\n' |
     $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-proto.lock
+printf 'mkdocs-material==9.8.2\n' |
+    $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-docs.lock
