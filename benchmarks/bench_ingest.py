@@ -10,6 +10,7 @@ load goes both ways, in turns: packed by the compiled kernel, and through lists.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import statistics
@@ -28,12 +29,13 @@ from rich.console import Console
 
 from benchmarks.loop_holds import SCHEMA, created, running
 from benchmarks.report import Measurement, show
-from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2
 from cortado.store.mvcc.kernel.seam import compile_ahead, compiled_folder, load
 from cortado.store.node.host import Host
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.documents_service import DocumentsService
+from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.serving import SWITCH_INTERVAL_S
 
 TITLE: Final = "Bulk loads of a node in one process"
@@ -41,7 +43,14 @@ ROWS: Final = 100_000
 CHUNK_ROWS: Final = 2_000
 IN_FLIGHT: Final = 16
 ROUNDS: Final = 5
-KINDS: Final = ("in order", "shuffled", "in order, unchanged since", "with an index", "with a unique index")
+KINDS: Final = (
+    "in order",
+    "shuffled",
+    "in order, unchanged since",
+    "with an index",
+    "with a unique index",
+    "of an older schema",
+)
 INDEXES: Final = {"by_sensor": ("sensor", "at")}
 _SCHEMA: Final = fastavro.parse_schema(SCHEMA)
 _TABLE: Final = documents_pb2.TableName(database="bench", table="readings")
@@ -69,6 +78,8 @@ async def _run(path: Path, kinds: Sequence[str]) -> list[Measurement]:
         async with running(path / str(place)) as host:
             indexes = INDEXES if kind.endswith("index") else {}
             schema_id = await created(host, indexes, are_unique="unique" in kind)
+            if "older" in kind:
+                await _register_newer(host)
             rates: dict[bool, list[float]] = {True: [], False: []}
             first = 0
             for _ in range(1 + ROUNDS):
@@ -79,6 +90,13 @@ async def _run(path: Path, kinds: Sequence[str]) -> list[Measurement]:
         packed, listed = (statistics.median(each[1:]) for each in rates.values())
         found.append(Measurement(kind, packed, "rows", "through lists", listed))
     return found
+
+
+async def _register_newer(host: Host) -> None:
+    """Register a version with one field more."""
+    fields = [*SCHEMA["fields"], {"name": "more", "type": "string", "default": ""}]
+    newer = json.dumps(SCHEMA | {"fields": fields})
+    await SchemasService(host).register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=newer))
 
 
 def _chunks(schema_id: int, first: int, kind: str) -> list[common_pb2.RowBatch]:

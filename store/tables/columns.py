@@ -66,7 +66,7 @@ def decode_group(
 ) -> Mapping[str, Column]:
     """Decode rows that one schema wrote as :func:`decode_columns` does."""
     if isinstance(payloads, PackedPayloads):
-        columns = _walked(payloads, view.stored_schema(writer_id), reader, paths)
+        columns = walk_columns(payloads, view.stored_schema(writer_id), reader, paths)
         if columns is not None:
             return columns
     bodies, lengths = join_bodies(payloads)
@@ -76,7 +76,7 @@ def decode_group(
     return columns
 
 
-def _walked(
+def walk_columns(
     payloads: PackedPayloads, writer: Schema, reader: Schema, paths: Collection[str] | None
 ) -> Mapping[str, Column] | None:
     """Read as :func:`read_columns` does, by the compiled walk; None if that cannot."""

@@ -7,10 +7,10 @@
                                      │                       │
                                      └─ anything not plain ──┴──► None: chunk.py prepares the chunk
 
-A plain chunk holds whole Avro rows of the newest schema, for a table whose rows do not expire. The kernel knows the
-types of its key and of its indexes, every row is good, and no key and no unique value comes twice. The kernel has no
-errors of its own: a chunk that it refuses is prepared by :mod:`cortado.store.tables.chunk`, which names the row and the
-reason. So both ways store the same bytes and give the same answers.
+A plain chunk holds whole Avro rows of any version of the schema, for a table whose rows do not expire. The kernel knows
+the types of its key and of its indexes, every row is good, and no key and no unique value comes twice. The kernel has
+no errors of its own: a chunk that it refuses is prepared by :mod:`cortado.store.tables.chunk`, which names the row and
+the reason. So both ways store the same bytes and give the same answers.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.packed import PackedPayloads
 from cortado.store.mvcc.packed_rows import PackedRows, PackedWrite
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker, Tails
+from cortado.store.tables.columns import walk_columns
 from cortado.store.tables.entries import indexed_paths
 from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode
 from cortado.store.tables.rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, DOCUMENT_BYTES_MAX, encode_payload
 from cortado.store.tables.view import TableView
-from cortado.store.tables.walked import walked_columns
 
 PACK_FROM: Final = 64
 """Fewer rows cost as little one by one."""
@@ -71,19 +71,19 @@ class PackedChunk:
 
 
 def pack_chunk(catalog: Catalog, chunk: BulkChunk, maker: RowMaker) -> PackedChunk | None:
-    """Check and key a chunk; None if it is not plain. Raises NotFound for an unknown database or table."""
+    """Check and key a chunk; None if it is not plain. Raises NotFound (database, table, schema), and InvalidArgument
+    for a schema that is not the table's, or whose rows the newest cannot read."""
     rows = chunk.rows
     if not isinstance(rows, AvroRows) or chunk.mode not in (BulkMode.UPSERT, BulkMode.INSERT):
         return None
     view = TableView(catalog, chunk.database, chunk.table)
     is_plain = not (chunk.columns or view.table.ttl_ms) and chunk.expiry is None
-    if not is_plain or rows.schema_id != view.newest_id:
-        return None
-    ends = _ends_of(rows)
+    ends = _ends_of(rows) if is_plain else None
     if ends is None:
         return None
+    writer = view.writer(rows.schema_id, "rows.schema_id")
     paths = dict.fromkeys([*(part.path for part in view.table.key), *indexed_paths(view.indexes)])
-    columns = walked_columns(PackedPayloads(b"", 0, rows.bodies, ends, maker), view.newest, tuple(paths))
+    columns = walk_columns(PackedPayloads(b"", 0, rows.bodies, ends, maker), writer, view.newest, tuple(paths))
     if columns is None or any(columns[part.path].validity is not None for part in view.table.key):
         return None
     parts = _key_columns(columns, view.table.key)
