@@ -50,6 +50,14 @@ def check_json_bounds(text: bytes, what: str) -> None:
         raise TooLarge(what, problem, f"more than {DEPTH_MAX}", DEPTH_MAX + 1, DEPTH_MAX)
 
 
+def is_too_deep(text: bytes) -> bool:
+    """Return whether there are more than ``DEPTH_MAX`` objects and arrays in one another. How many the parser takes
+    depends on the Python that runs it."""
+    if sum(map(text.count, _OPENING)) <= DEPTH_MAX:
+        return False
+    return _is_deeper(bytearray().join(bare.translate(None, _NO_BRACKETS) for bare in _without_texts(text)))
+
+
 def _without_texts(text: bytes) -> Iterator[bytes]:
     """Yield the bytes outside of texts, in pieces. Escapes are removed first, since an escaped quote ends no text."""
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")

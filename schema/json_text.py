@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_bounds import DEPTH_MAX, is_too_deep
 
 _SHOWN_MAX: Final = 60
 BYTE_ORDER_MARK: Final = "\ufeff"
@@ -33,6 +34,8 @@ def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArg
     if text.startswith(BYTE_ORDER_MARK):
         problem = "must be JSON without a byte order mark (in UTF-8 the bytes EF BB BF): remove it from the beginning"
         raise refused(what, problem, shown_text(text))
+    if is_too_deep(text.encode(errors="surrogatepass")):
+        raise refused(what, f"must be JSON of at most {DEPTH_MAX} objects and arrays in one another", shown_text(text))
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -41,8 +44,6 @@ def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArg
         if "\n" in text:
             place = f"line {error.lineno}, {place}"
         raise refused(what, f"must be JSON: {error.msg} at {place}", shown_text(text)) from None
-    except RecursionError:
-        raise refused(what, "must be JSON: it is nested too deeply") from None
     except ValueError as error:
         # Python's own words are about its own setting.
         problem = "an integer has thousands of digits" if "set_int_max_str_digits" in str(error) else str(error)

@@ -84,10 +84,7 @@ def declaration_digest(text: str) -> bytes:
 
     Unlike a fingerprint, it differs if any part does: comments, and attributes that only other tools read.
     """
-    try:
-        plain = json.dumps(parse_json(text, "", InvalidSchema), sort_keys=True, separators=(",", ":"))
-    except RecursionError:
-        raise InvalidSchema("", "the declaration is nested too deeply") from None
+    plain = json.dumps(parse_json(text, "", InvalidSchema), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).digest()
 
 

@@ -229,7 +229,7 @@ def test_a_path_for_bad_rows_that_is_none_is_told_before_the_job(tables: SparkTa
         (file, "cannot be read: Not a directory"),
         (file / "below", "cannot be written: Not a directory"),
         (tmp_path / "none" / "below", "cannot be written: No such file or directory"),
-        (f"{file}\0", "is no path: embedded null byte"),
+        (f"{file}\0", "must hold no null character"),
         ("none://bucket/rows", "is no URL of a file system that is known"),
     ):
         options = {"endpoint": tables.endpoint, "table": people.full_name, "badRowsPath": str(path)}

@@ -6,8 +6,9 @@ A value is bytes. Its form is guessed, or chosen by the visitor: text, hexadecim
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -40,6 +41,8 @@ SHOWN_BYTES_MAX: Final = 64 << 10
 """Bytes of a value that are shown. Longer JSON is shown as text."""
 BRIEF_BYTES_MAX: Final = 512
 """Bytes of a value that are shown in a list or a history."""
+INDENTED_CHARS_MAX: Final = 4 * SHOWN_BYTES_MAX
+"""The longest JSON that is shown on many lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +87,22 @@ def _json(value: bytes, indent: int | None, *, is_sure: bool) -> str | None:
     if not is_sure and value[:1] not in (b"{", b"["):
         return None
     try:
-        return json_text(parse_json(value.decode(), "value"), indent=indent)
-    except (ValueError, RecursionError, InvalidArgument):
+        read = parse_json(value.decode(), "value")
+        pretty = json_text(read) if indent is None else _indented(read, indent)
+    except (ValueError, InvalidArgument):
         # Numbers that JSON reads and does not write, such as 1e999, are ValueErrors.
         return None
+    return pretty
+
+
+def _indented(value: Any, indent: int) -> str:
+    """Return JSON on many lines; on one, if most of it would be spaces before deeply nested values."""
+    size = 0
+    for piece in json.JSONEncoder(indent=indent).iterencode(value):
+        size += len(piece)
+        if size > INDENTED_CHARS_MAX:
+            return json_text(value)
+    return json_text(value, indent=indent)
 
 
 def _is_text(value: bytes, *, is_whole: bool) -> bool:

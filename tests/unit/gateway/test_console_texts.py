@@ -16,6 +16,9 @@ from cortado.store.gateway.console.cluster import Node, findings
 from cortado.store.gateway.console.pairs import Form, shown_as
 from cortado.store.gateway.console.rows import Row
 
+DENSE = b", ".join([b"1"] * 5_000)
+"""On lines of their own, 200 arrays deep, these would be two million characters."""
+
 
 @pytest.mark.parametrize("given", ["tea", "a/b", "...", "", "%2F", "ü\u202e", "?x=1#y", "a b", "\\N"])
 def test_each_row_s_link_leads_to_it(given: str) -> None:
@@ -67,6 +70,7 @@ def test_a_node_that_says_nothing_is_what_the_doctor_says_of_it() -> None:
         (b"{", "json", ("text", "{")),
         (b"[1e999]", "json", ("text", "[1e999]")),
         (b"[" * 5_000 + b"]" * 5_000, "auto", ("text", "[" * 5_000 + "]" * 5_000)),
+        (b"[" * 200 + DENSE + b"]" * 200, "json", ("json", "[" * 200 + DENSE.decode() + "]" * 200)),
         (b"\x00\xff", "auto", ("hex", "00 ff")),
         (b"\x00\xff", "text", ("text", "\\x00\\xff")),
         (b"ab", "hex", ("hex", "61 62")),

@@ -262,8 +262,21 @@ def test_depth_is_bounded_where_names_are_expanded() -> None:
 
 
 def test_deep_json_is_refused_and_not_a_crash() -> None:
-    for text in ("[" * 100_000, '{"type":' * 30_000, '{"type": "array", "items": ' * 5_000):
-        assert refusal(text).problem
+    for text in ("[" * 100_000, '{"type":' * 30_000, '{"type": "array", "items": ' * 5_000, "[" * 257 + "]" * 257):
+        assert "at most 256 objects and arrays in one another" in refusal(text).problem
+
+
+def test_what_is_too_deep_is_the_same_on_each_python() -> None:
+    """Python 3.13 parses ten thousand arrays in one another, and 3.11 a thousand."""
+    for depth, is_refused in ((252, False), (256, True)):
+        deep: Any = []
+        for _ in range(depth - 1):
+            deep = [deep]
+        text = json.dumps({**record({"name": "x", "type": "int"}), "aside": deep})
+        if is_refused:
+            assert "at most 256" in refusal(text).problem
+        else:
+            parse_schema(text)
 
 
 def test_a_schema_that_spreads_is_refused_before_anything_walks_it() -> None:
