@@ -144,15 +144,17 @@ def _order(extra: list[str]) -> list[Any]:
     for section in re.split(r"^## ", INDEX.read_text(), flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
         linked = [(INDEX.parent / name).resolve() for name in _LINK.findall(body)]
-        entries: list[Any] = []
+        entries: list[Any] = [] if order[1:] else ["docs/README.md"]
+        formats: list[str] = []
         for page in (each for each in linked if each.suffix == ".md"):
             name = str(page.relative_to(ROOT))
             if page.name == "README.md":
                 below = sorted(str(each.relative_to(ROOT)) for each in page.parent.glob("*.md") if each != page)
-                entries.append({page.parent.name.upper(): [name, *below]})
+                (heading, *_) = re.findall(r"^# (.*)$", page.read_text(), re.MULTILINE)
+                entries.append({heading.replace("`", ""): [name, *below]})
             else:
-                entries.append(name)
-        order.append({title: entries if order[1:] else ["docs/README.md", *entries]})
+                (formats if page.parent.name == "formats" else entries).append(name)
+        order.append({title: [*entries, {"Formats": formats}] if formats else entries})
     order.append({"Contribute": [each for each in extra if each != "README.md"]})
     return order
 
