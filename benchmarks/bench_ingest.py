@@ -29,7 +29,7 @@ from rich.console import Console
 
 from benchmarks.loop_holds import SCHEMA, created, running
 from benchmarks.report import Measurement, show
-from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
 from cortado.store.mvcc.kernel.seam import compile_ahead, compiled_folder, load
 from cortado.store.node.host import Host
 from cortado.store.server.bulk_stream import BulkStream
@@ -37,6 +37,7 @@ from cortado.store.server.convert import timestamp_message
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.serving import SWITCH_INTERVAL_S
+from cortado.store.server.tables_service import TablesService
 
 TITLE: Final = "Bulk loads of a node in one process"
 ROWS: Final = 100_000
@@ -50,6 +51,7 @@ KINDS: Final = (
     "with an index",
     "with a unique index",
     "of an older schema",
+    "that expire",
 )
 INDEXES: Final = {"by_sensor": ("sensor", "at")}
 _SCHEMA: Final = fastavro.parse_schema(SCHEMA)
@@ -80,6 +82,9 @@ async def _run(path: Path, kinds: Sequence[str]) -> list[Measurement]:
             schema_id = await created(host, indexes, are_unique="unique" in kind)
             if "older" in kind:
                 await _register_newer(host)
+            if "expire" in kind:
+                request = tables_pb2.AlterTableRequest(database=_TABLE.database, name=_TABLE.table, ttl_ms=3_600_000)
+                await TablesService(host).alter_table(request)
             rates: dict[bool, list[float]] = {True: [], False: []}
             first = 0
             for _ in range(1 + ROUNDS):

@@ -32,12 +32,11 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.cut_later import CutLater
 from cortado.store.mvcc.many_versions import encode_many
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.versions import Item, checksum, suffix_of
+from cortado.store.mvcc.versions import CHECKSUMS_BYTES, Item, checksum, suffix_of
 
 DRAFT_FROM: Final = 1_000
 """Fewer versions are encoded in their turn, in a millisecond, and may share an entry with others."""
 
-_CHECKSUMS_BYTES: Final = 8
 _KIND_BYTES: Final = 1
 _ONES: Final = 0xFFFF_FFFF
 _STAND_IN: Final = ZERO
@@ -63,10 +62,10 @@ class Draft(Mutations):
         _check_order(self.keys)
         items = encode_many(self.keys, self.payloads, _STAND_IN, self.expiries)
         self._keys = _Joined([key for key, _ in items], TIMESTAMP_BYTES)
-        self._values = _Joined([value for _, value in items], _CHECKSUMS_BYTES)
+        self._values = _Joined([value for _, value in items], CHECKSUMS_BYTES)
         self._checksums = self._values.ends_of_all().view("<u4").reshape(-1, 2)
         # How many bytes of a value come before its key's checksum, each number once.
-        self._covered, self._which = np.unique(self._values.lengths - _CHECKSUMS_BYTES, return_inverse=True)
+        self._covered, self._which = np.unique(self._values.lengths - CHECKSUMS_BYTES, return_inverse=True)
 
         self._size_bytes = super().size_bytes
 
@@ -85,7 +84,7 @@ class Draft(Mutations):
         checksums = self._checksums ^ np.array([changed, 0], "<u4")
         checksums[:, 1] ^= np.array(_changes(changed, self._covered.tolist()), "<u4")[self._which]
         keys = self._keys.with_ends(np.void(suffix))
-        values = self._values.with_ends(checksums.view(f"V{_CHECKSUMS_BYTES}").ravel())
+        values = self._values.with_ends(checksums.view(f"V{CHECKSUMS_BYTES}").ravel())
         items = CutLater(len(self), lambda: list(zip(self._keys.cut(keys), self._values.cut(values), strict=True)))
         return Drafted(items, keys, self._keys.packed_lengths, values, self._values.packed_lengths)
 

@@ -28,7 +28,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.cut_later import CutLater
 from cortado.store.mvcc.drafts import Drafted
 from cortado.store.mvcc.row_maker import KeysInOrder, RowMaker
-from cortado.store.mvcc.versions import NO_EXPIRIES, VALUE_OVERHEAD_BYTES, Item, suffix_of
+from cortado.store.mvcc.versions import CHECKSUMS_BYTES, EXPIRY_BYTES, NO_EXPIRIES, Item, content_of, suffix_of
 
 T = TypeVar("T")
 
@@ -49,7 +49,6 @@ class PackedRows:
         body_lengths = np.diff(body_ends, prepend=0)[keys.places]
         self._key_lengths, self._body_lengths = _packed(key_lengths), _packed(body_lengths)
         self._engine_key_lengths = _packed(key_lengths + TIMESTAMP_BYTES)
-        self._value_lengths = _packed(body_lengths + (len(head) + VALUE_OVERHEAD_BYTES))
         # Neither refers to these rows: only the cycle collector would free such a circle, with all its buffers.
         cut_keys = partial(_cut_keys, maker, keys, self._key_lengths)
         cut_payloads = partial(_cut_payloads, maker, head, bodies, body_ends, keys.places, self._body_lengths)
@@ -69,11 +68,13 @@ class PackedRows:
         """Return the first and the last key in their order."""
         return self._key_at(0), self._key_at(-1)
 
-    def at(self, ts: Timestamp) -> Drafted:
+    def at(self, ts: Timestamp, expires_ms: int = 0) -> Drafted:
         """Return the engine's items after a commit at ``ts``, exactly as ``encode_versions`` returns them, in the order
-        of their keys."""
-        made = self.maker.encode_puts(self._keys, suffix_of(ts), self._head, self._bodies, self._body_ends)
-        return _drafted(*made, self._engine_key_lengths, self._value_lengths)
+        of their keys. They expire at the wall time ``expires_ms``, 0 for never."""
+        head = content_of(self._head, expires_ms)
+        made = self.maker.encode_puts(self._keys, suffix_of(ts), head, self._bodies, self._body_ends)
+        value_lengths = _packed(_lengths(self._body_lengths) + (len(head) + CHECKSUMS_BYTES))
+        return _drafted(*made, self._engine_key_lengths, value_lengths)
 
     def _key_at(self, at: int) -> LogicalKey:
         ends, row = self._keys.ends, int(self._keys.places[at])
@@ -81,9 +82,11 @@ class PackedRows:
 
 
 class PackedWrite:
-    """Puts in several pieces, one at least, whose ranges of keys do not overlap."""
+    """Puts in several pieces, one at least, whose ranges of keys do not overlap. All of them expire at the wall time
+    ``expires_ms``, 0 for never."""
 
-    def __init__(self, pieces: Sequence[PackedRows]) -> None:
+    def __init__(self, pieces: Sequence[PackedRows], expires_ms: int = 0) -> None:
+        self._expires_ms = expires_ms
         self.pieces = sorted(pieces, key=attrgetter("bounds"))
         self.maker = self.pieces[0].maker
         self._count = sum(map(len, self.pieces))
@@ -95,13 +98,14 @@ class PackedWrite:
 
     @property
     def expiries(self) -> Mapping[LogicalKey, int]:
-        """Return none: such rows never expire."""
-        return NO_EXPIRIES
+        """Return the expiry of each key, if they expire."""
+        return dict.fromkeys(self.keys, self._expires_ms) if self._expires_ms else NO_EXPIRIES
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of all keys and payloads."""
-        return sum(each.size_bytes for each in self.pieces)
+        """Return the bytes of all keys, payloads and expiries."""
+        of_expiries = EXPIRY_BYTES * len(self) if self._expires_ms else 0
+        return sum(each.size_bytes for each in self.pieces) + of_expiries
 
     @property
     def bounds(self) -> tuple[LogicalKey, LogicalKey]:
@@ -111,7 +115,7 @@ class PackedWrite:
     def at(self, ts: Timestamp) -> tuple[Sequence[Drafted], Sequence[Item]]:
         """Return the engine's items after a commit at ``ts``, exactly as ``encode_versions`` returns them, in the order
         of their keys: each piece's, and those of all."""
-        made = [each.at(ts) for each in self.pieces]
+        made = [each.at(ts, self._expires_ms) for each in self.pieces]
         return made, _chained([each.items for each in made])
 
 

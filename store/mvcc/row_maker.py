@@ -65,8 +65,8 @@ class RowMaker(ColumnKernel, Protocol):
     def encode_puts(
         self, keys: KeysInOrder, suffix: bytes, head: bytes, bodies: bytes, body_ends: NDArray[Any]
     ) -> tuple[bytearray, bytearray]:
-        """Return the engine's keys and values of puts, each end to end, in the order of their keys. A payload is
-        ``head`` and the row's body; bodies lie end to end and end at ``body_ends``."""
+        """Return the engine's keys and values of puts, each end to end, in the order of their keys. A value's content
+        is ``head``, which begins with its kind, and the row's body; bodies lie end to end and end at ``body_ends``."""
 
     def gather(self, joined: bytes | bytearray, ends: NDArray[Any], places: NDArray[Any]) -> bytearray:
         """Return pieces that lie end to end, in the order of ``places``."""

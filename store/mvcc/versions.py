@@ -54,7 +54,8 @@ PUT_KIND: Final = PUT[0]
 DELETE_KIND: Final = DELETE[0]
 EXPIRING_KIND: Final = EXPIRING[0]
 
-VALUE_OVERHEAD_BYTES: Final = 9
+CHECKSUMS_BYTES: Final = 8
+VALUE_OVERHEAD_BYTES: Final = 1 + CHECKSUMS_BYTES
 """A value's kind and its two checksums."""
 PAYLOAD: Final = slice(1, -8)
 """The payload within an engine value; for a put that expires, the payload behind its expiry."""

@@ -33,6 +33,7 @@ from cortado.store.auth.caller import asking
 from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.packed_rows import PackedWrite
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.admission import GatePlace
 from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
@@ -196,7 +197,7 @@ class BulkStream:
                 return self._staged(reader, commit_ts, catalog, chunk, prepared)
             evaluation = evaluate_bulk(reader, commit_ts, catalog, chunk, prepared)
             if isinstance(prepared, PackedChunk):
-                self._is_in_vain = evaluation.mutations is not prepared.write
+                self._is_in_vain = not isinstance(evaluation.mutations, PackedWrite)
                 self._to_list = LISTED_CHUNKS if self._is_in_vain else 0
             return evaluation
 

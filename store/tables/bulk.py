@@ -63,7 +63,7 @@ def evaluate_bulk(
     if chunk.unchanged_since is not None:
         check_named(view.table, chunk.unchanged_since)
     if isinstance(prepared, PackedChunk) and prepared.fits(view) and _are_all_written(reader, chunk, prepared):
-        return Evaluation(prepared.write, BulkWritten(commit_ts, len(prepared.rows)))
+        return Evaluation(prepared.write(_expires_ms(reader, view, chunk)), BulkWritten(commit_ts, len(prepared.rows)))
     if prepared is None or isinstance(prepared, PackedChunk) or not prepared.fits(view):
         prepared = prepare_chunk(catalog, chunk)
     if isinstance(prepared, PreparedChunk):
@@ -90,6 +90,11 @@ def _are_all_written(reader: Reader, chunk: BulkChunk, packed: PackedChunk) -> b
     if _any_stored(reader.get_many(packed.rows.keys)):
         return False
     return not any(_any_stored(reader.get_many(each)) for each in packed.exclusive())
+
+
+def _expires_ms(reader: Reader, view: TableView, chunk: BulkChunk) -> int:
+    """Return the wall time at which the chunk's rows expire, 0 for never."""
+    return (Expiry(view.table.ttl_ms) if chunk.expiry is None else chunk.expiry).expires_ms(reader)
 
 
 def _evaluate_rows(
@@ -125,8 +130,8 @@ def _evaluate(
 ) -> tuple[Mutations, RowErrors]:
     """Return the changes without those of the catalogue, and the errors of rows that are refused. Raises
     CannotBuild."""
-    expiry = Expiry(prepared.view.table.ttl_ms) if chunk.expiry is None else chunk.expiry
-    rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, expiry.expires_ms(reader))
+    expires_ms = _expires_ms(reader, prepared.view, chunk)
+    rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, expires_ms)
     live: Sequence[Version | None] = [None] * len(prepared)
     if prepared.entries or not rules.accept_all:
         live = reader.get_many(prepared.row_keys)

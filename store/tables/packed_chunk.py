@@ -7,10 +7,10 @@
                                      │                       │
                                      └─ anything not plain ──┴──► None: chunk.py prepares the chunk
 
-A plain chunk holds whole Avro rows of any version of the schema, for a table whose rows do not expire. The kernel knows
-the types of its key and of its indexes, every row is good, and no key and no unique value comes twice. The kernel has
-no errors of its own: a chunk that it refuses is prepared by :mod:`cortado.store.tables.chunk`, which names the row and
-the reason. So both ways store the same bytes and give the same answers.
+A plain chunk holds whole Avro rows of any version of the schema. The kernel knows the types of its table's key and
+indexes, every row is good, and no key and no unique value comes twice. The kernel has no errors of its own: a chunk
+that it refuses is prepared by :mod:`cortado.store.tables.chunk`, which names the row and the reason. So both ways store
+the same bytes and give the same answers.
 """
 
 from __future__ import annotations
@@ -52,13 +52,16 @@ _Ends: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PackedChunk:
-    """All rows of a plain chunk, and their index entries; ``write`` is all of them. Good for any state of the store in
-    which the table and its newest schema are those of ``view``."""
+    """All rows of a plain chunk, and their index entries. Good for any state of the store in which the table and its
+    newest schema are those of ``view``."""
 
     view: TableView
     rows: PackedRows
     entries: Sequence[_PackedEntries]
-    write: PackedWrite
+
+    def write(self, expires_ms: int) -> PackedWrite:
+        """Return all of them, to expire at that wall time; 0 for never."""
+        return PackedWrite([self.rows, *(each.rows for each in self.entries)], expires_ms)
 
     def exclusive(self) -> Iterator[Sequence[LogicalKey]]:
         """Yield the keys of each unique index's entries that no other row may have."""
@@ -77,8 +80,7 @@ def pack_chunk(catalog: Catalog, chunk: BulkChunk, maker: RowMaker) -> PackedChu
     if not isinstance(rows, AvroRows) or chunk.mode not in (BulkMode.UPSERT, BulkMode.INSERT):
         return None
     view = TableView(catalog, chunk.database, chunk.table)
-    is_plain = not (chunk.columns or view.table.ttl_ms) and chunk.expiry is None
-    ends = _ends_of(rows) if is_plain else None
+    ends = None if chunk.columns else _ends_of(rows)
     if ends is None:
         return None
     writer = view.writer(rows.schema_id, "rows.schema_id")
@@ -94,7 +96,7 @@ def pack_chunk(catalog: Catalog, chunk: BulkChunk, maker: RowMaker) -> PackedChu
     entries = _pack_entries(view, columns, keys, maker)
     if entries is None:
         return None
-    return PackedChunk(view, packed, entries, PackedWrite([packed, *(each.rows for each in entries)]))
+    return PackedChunk(view, packed, entries)
 
 
 @dataclass(frozen=True, slots=True)

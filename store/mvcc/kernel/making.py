@@ -13,7 +13,7 @@ from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX
 from cortado.store.mvcc.kernel import new_rows as compiled
 from cortado.store.mvcc.kernel.walking import CompiledColumns, address_of
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, Tails
-from cortado.store.mvcc.versions import VALUE_OVERHEAD_BYTES
+from cortado.store.mvcc.versions import CHECKSUMS_BYTES
 
 _DESCENDING_MASK: Final = 0xFF
 
@@ -56,7 +56,7 @@ class CompiledRows(CompiledColumns):
         if not rows == len(body_ends) == len(keys.places) or len(suffix) != TIMESTAMP_BYTES:
             raise ValueError(f"{rows} keys, {len(body_ends)} bodies, {len(keys.places)} places")
         engine_keys = bytearray(len(keys.joined) + rows * TIMESTAMP_BYTES)
-        values = bytearray(len(bodies) + rows * (len(head) + VALUE_OVERHEAD_BYTES))
+        values = bytearray(len(bodies) + rows * (len(head) + CHECKSUMS_BYTES))
         constants, out = [np.frombuffer(each, np.uint8) for each in (suffix, head)], (engine_keys, values)
         compiled.encode_puts(
             (address_of(key_bytes), address_of(key_ends), address_of(keys.places), rows),

@@ -4,7 +4,7 @@
 
     columns of the key   ->  lay_keys      keys, in the order of the rows; a row's primary key behind those of an index
     keys                 ->  order_keys    the rows' places in the order of their keys; none if two keys are equal
-    keys, bodies, places ->  encode_puts   key | suffix ..., "P" | head | body | CRC of the key | CRC ...
+    keys, bodies, places ->  encode_puts   key | suffix ..., head | body | CRC of the key | CRC ...
     pieces, places       ->  gather        the same pieces in that order
 
 Parts are encoded as :mod:`cortado.store.keys.codec` defines it, and versions as :mod:`cortado.store.mvcc.versions`
@@ -38,7 +38,6 @@ from cortado.store.mvcc.kernel.machine import (
     store4,
     store8,
 )
-from cortado.store.mvcc.versions import PUT_KIND
 
 DONE: Final = 0
 STRANGE: Final = 1
@@ -257,7 +256,7 @@ def encode_puts(given: Any, constants: Any, bodies: Any, out: Any) -> Any:
     """Write the engine's items: keys to the first address of ``out``, values to the second, each end to end.
 
     ``given``: the addresses of keys, of their ends, of the rows' places in their order, and how many rows there are.
-    ``constants``: the addresses of the suffix of all keys, and of the head of all payloads, and the length of the head.
+    ``constants``: the addresses of the suffix of all keys, and of the head of all contents, and the length of the head.
     ``bodies``: the addresses of bodies, and of their ends."""
     keys, key_ends, places, rows = given
     suffix, head, head_bytes = constants
@@ -274,9 +273,8 @@ def encode_puts(given: Any, constants: Any, bodies: Any, out: Any) -> Any:
         of_key = crc(REGISTER, key, size_bytes)
         key += size_bytes
         content = value
-        store1(value, PUT_KIND)
-        copy_short(value + 1, head, head_bytes)
-        value += 1 + head_bytes
+        copy_short(value, head, head_bytes)
+        value += head_bytes
         begin = _begin_of(body_ends, row)
         size_bytes = number_at(body_ends, row) - begin
         copy(value, body_bytes + begin, size_bytes)

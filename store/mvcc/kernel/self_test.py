@@ -19,7 +19,7 @@ from cortado.store.mvcc.kernel.scanning import RowKernel
 from cortado.store.mvcc.kernel.walking import CompiledColumns
 from cortado.store.mvcc.row_maker import KeyColumn, RowMaker
 from cortado.store.mvcc.slices import Slice
-from cortado.store.mvcc.versions import Item, encode_version, suffix_of
+from cortado.store.mvcc.versions import Item, content_of, encode_version, suffix_of
 from cortado.store.mvcc.walks import NUMBER, TEXT, Program, Slot, Walked
 
 _CHECKED: Final = b"123456789"
@@ -73,7 +73,7 @@ def _check_new_rows(maker: RowMaker) -> None:
         raise ValueError("it lays other keys, or in another order")
     ends, ts = np.array([1, 3, 4], np.int64), Timestamp(0, 1, 2)
     items = [encode_version(LogicalKey(expected[row]), b"head" + b"abbc"[slice(*at)], ts) for row, at in _IN_ORDER]
-    made = maker.encode_puts(keys, suffix_of(ts), b"head", b"abbc", ends)
+    made = maker.encode_puts(keys, suffix_of(ts), content_of(b"head"), b"abbc", ends)
     if list(map(bytes, made)) != [b"".join([item[side] for item in items]) for side in (0, 1)]:
         raise ValueError("it makes other versions of new rows")
     is_repeated = maker.lay_keys(b"k", [KeyColumn(7, values)], 3) is None

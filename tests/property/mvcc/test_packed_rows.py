@@ -25,7 +25,7 @@ from cortado.store.mvcc.evaluation import Cleared, Evaluation, Removal
 from cortado.store.mvcc.mutations import Changes, Mutations
 from cortado.store.mvcc.packed_rows import PackedRows, PackedWrite
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker, Tails
-from cortado.store.mvcc.versions import encode_versions, suffix_of
+from cortado.store.mvcc.versions import content_of, encode_versions, suffix_of
 from cortado.store.node.batch import Batch
 from support.kernels import row_kernel
 
@@ -56,7 +56,7 @@ def listed(keys: Sequence[bytes], bodies: Sequence[bytes]) -> Mutations:
     return Mutations([LogicalKey(key) for key in keys], [HEAD + body for body in bodies])
 
 
-def in_pieces(rng: random.Random, keys: Sequence[bytes], bodies: Sequence[bytes]) -> PackedWrite:
+def in_pieces(rng: random.Random, keys: Sequence[bytes], bodies: Sequence[bytes], expires_ms: int = 0) -> PackedWrite:
     """Return a write in up to three pieces, which come in any order, and whose ranges do not overlap."""
     rows = sorted(zip(keys, bodies, strict=True))
     cuts = [0, *sorted(rng.choices(range(len(rows) + 1), k=2)), len(rows)]
@@ -64,7 +64,8 @@ def in_pieces(rng: random.Random, keys: Sequence[bytes], bodies: Sequence[bytes]
     rng.shuffle(pieces)
     for piece in pieces:
         rng.shuffle(piece)
-    return PackedWrite([packed([key for key, _ in piece], [body for _, body in piece]) for piece in pieces])
+    made = [packed([key for key, _ in piece], [body for _, body in piece]) for piece in pieces]
+    return PackedWrite(made, expires_ms)
 
 
 def bodies_for(keys: Sequence[bytes], seed: int) -> list[bytes]:
@@ -98,18 +99,28 @@ def test_long_keys_that_differ_late_are_sorted(common: int, rows: int, alike: in
     assert maker().order([b"".join(keys), keys[0]], ends_of([*keys, keys[0]])) is None, "one comes twice"
 
 
-@given(UNIQUE_KEYS, SEEDS, st.builds(Timestamp, st.integers(0, 9), st.integers(0, 1 << 47), st.integers(0, 9)))
-def test_packed_rows_are_the_changes_that_lists_are(keys: list[bytes], seed: int, ts: Timestamp) -> None:
+@given(
+    UNIQUE_KEYS,
+    SEEDS,
+    st.builds(Timestamp, st.integers(0, 9), st.integers(0, 1 << 47), st.integers(0, 9)),
+    st.sampled_from([0, 1, 1 << 47]),
+)
+def test_packed_rows_are_the_changes_that_lists_are(
+    keys: list[bytes], seed: int, ts: Timestamp, expires_ms: int
+) -> None:
     bodies = bodies_for(keys, seed)
-    rows, mutations = packed(keys, bodies), listed(keys, bodies)
+    rows, mutations = in_pieces(random.Random(seed), keys, bodies, expires_ms), listed(keys, bodies)
+    if expires_ms:
+        mutations.expiries = dict.fromkeys(mutations.keys, expires_ms)
     in_order = sorted(zip(mutations.keys, mutations.payloads, strict=True))
     assert list(zip(rows.keys, rows.payloads, strict=True)) == in_order
-    assert (len(rows), rows.size_bytes) == (len(keys), mutations.size_bytes)
+    assert (len(rows), rows.size_bytes, rows.expiries) == (len(keys), mutations.size_bytes, mutations.expiries)
     assert rows.bounds == (min(keys), max(keys))
-    made = rows.at(ts)
-    assert list(made.items) == sorted(encode_versions(mutations.keys, mutations.payloads, ts))
-    assert (made.keys, made.key_lengths) == join([key for key, _ in made.items])
-    assert (made.values, made.value_lengths) == join([value for _, value in made.items])
+    pieces, items = rows.at(ts)
+    assert list(items) == sorted(encode_versions(mutations.keys, mutations.payloads, ts, mutations.expiries))
+    for made in pieces:
+        assert (made.keys, made.key_lengths) == join([key for key, _ in made.items])
+        assert (made.values, made.value_lengths) == join([value for _, value in made.items])
 
 
 @given(st.lists(UNIQUE_KEYS, min_size=1, max_size=4), SEEDS, st.booleans(), st.booleans())
@@ -237,13 +248,13 @@ def test_no_byte_is_touched_outside_of_the_arrays(at_end: bool) -> None:
             if body_bytes is None:
                 continue
             body_ends, order = held(1, ends_of(bodies)), held(2, places)
-            constants = held(3, np.frombuffer(suffix_of(TS) + HEAD, np.uint8))
+            constants = held(3, np.frombuffer(suffix_of(TS) + content_of(HEAD), np.uint8))
             items = sorted(encode_versions([LogicalKey(key) for key in expected], [HEAD + b for b in bodies], TS))
             keys_out = held(4, np.zeros(sum(len(key) for key, _ in items), np.uint8))
             values_out = held(7, np.zeros(sum(len(value) for _, value in items), np.uint8))
             compiled.encode_puts(
                 (address(out), address(ends), address(order), rows),
-                (address(constants), address(constants) + 12, 4),
+                (address(constants), address(constants) + 12, 5),
                 (address(body_bytes), address(body_ends)),
                 (address(keys_out), address(values_out)),
             )

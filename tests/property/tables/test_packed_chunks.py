@@ -139,9 +139,15 @@ class Made:
     def body(self, document: dict[str, Any]) -> bytes:
         return encode_document(self.parsed, document)
 
-    def chunk(self, mode: BulkMode = BulkMode.UPSERT, since: Timestamp | None = None) -> BulkChunk:
+    def chunk(
+        self, mode: BulkMode = BulkMode.UPSERT, since: Timestamp | None = None, expiry: Expiry | None = None
+    ) -> BulkChunk:
         rows = avro_rows(self.schema_id or self.world.view("t").newest_id, self.bodies)
-        return BulkChunk(DATABASE, "t", rows, mode, since)
+        return BulkChunk(DATABASE, "t", rows, mode, since, expiry)
+
+    def expire(self, ttl_ms: int) -> None:
+        """Let rows of the table that are written from now on expire."""
+        self.world.store.write(lambda reader, _: alter_table(self.world.catalog(reader), DATABASE, "t", ttl_ms=ttl_ms))
 
 
 def some(seed: int) -> Made:
@@ -260,7 +266,9 @@ def test_rows_and_entries_of_a_table_with_indexes_are_the_bytes_that_lists_make(
     seed: int, mode: BulkMode, is_job: bool, stored: int
 ) -> None:
     made = some_indexed(seed)
-    chunk, all_bodies = made.chunk(mode, made.world.store.now if is_job else None), made.bodies
+    made.expire(made.rng.choice([0, 0, 77_000]))
+    expiry = made.rng.choice([None, None, Expiry(), Expiry(5_000), Expiry(at_ms=9_000_000)])
+    chunk, all_bodies = made.chunk(mode, made.world.store.now if is_job else None, expiry), made.bodies
     made.bodies = made.rng.sample(all_bodies, stored)
     if stored:
         made.world.bulk_rows(made.chunk())
@@ -327,6 +335,18 @@ def test_an_entry_at_its_bound_and_beyond_is_refused_alike() -> None:
     for size, is_written in ((477, True), (478, False)):
         made = of_fields(fields, [{"k0": row, "s": "x" * size} for row in range(100)], [index("by_s", "s")])
         assert is_used(made, made.chunk()) == is_written, size
+
+
+@pytest.mark.parametrize("indexes", [[], [index("by_n", "n"), index("one_n", "n", unique=True)]], ids=len)
+def test_rows_that_expire_are_packed(indexes: list[IndexDeclaration]) -> None:
+    fields = [{"name": "k0", "type": "long"}, {"name": "n", "type": "int"}]
+    made = of_fields(fields, [{"k0": row, "n": row} for row in range(100)], indexes)
+    for ttl_ms, expiry in ((0, Expiry(9)), (9, None), (9, Expiry()), (9, Expiry(at_ms=1 << 40))):
+        made.expire(ttl_ms)
+        chunk = made.chunk(expiry=expiry)
+        assert is_used(made, chunk)
+        evaluation = evaluate_bulk(made.world.store.snapshot(), AT, made.world.catalog(), chunk, packed_of(made, chunk))
+        assert bool(evaluation.mutations.expiries) == (expiry != Expiry())
 
 
 def test_an_index_that_is_being_built_is_kept_alike() -> None:
@@ -466,7 +486,6 @@ def test_only_plain_chunks_are_packed() -> None:
         few,
         BulkChunk(DATABASE, "t", JsonRows(["{}"] * PACK_FROM)),
         BulkChunk(DATABASE, "t", rows, BulkMode.REPLACE),
-        BulkChunk(DATABASE, "t", rows, expiry=Expiry(9_000)),
         BulkChunk(DATABASE, "t", rows, BulkMode.UPDATE, columns=("k0",)),
         BulkChunk(DATABASE, "t", rows, columns=("k0",)),
         BulkChunk(DATABASE, "t", AvroRows(rows.schema_id + 9, rows.bodies, rows.lengths)),
@@ -481,11 +500,6 @@ def test_a_table_with_a_new_index_or_another_newest_schema_takes_no_chunk_that_w
     world.create("t", {"type": "record", "name": "T", "fields": fields}, ["k0"])
     documents = [{"k0": row, "n": row} for row in range(100)]
     chunk = BulkChunk(DATABASE, "t", world.rows("t", documents))
-    for ttl_ms in (9_000, 0):
-        world.store.write(
-            lambda reader, ts, ttl_ms=ttl_ms: alter_table(world.catalog(reader), DATABASE, "t", ttl_ms=ttl_ms)
-        )
-        assert (pack_chunk(world.catalog(), chunk, maker()) is None) == bool(ttl_ms), "rows expire"
     packed = pack_chunk(world.catalog(), chunk, maker())
     assert packed is not None
     world.begin_index("t", index("by_n", "n"))
