@@ -77,8 +77,8 @@ def evaluate_bulk(
             commit_ts,
             lambda rows: _delete(reader, commit_ts, chunk, rows, live, keep_deletes=keep_deletes),
         )
-    whole, rows = complete(prepared, live, chunk)
-    return _evaluate_rows(view, rows, commit_ts, lambda each: _evaluate(reader, commit_ts, whole, each))
+    whole, rows, versions = complete(prepared, live, chunk)
+    return _evaluate_rows(view, rows, commit_ts, lambda each: _evaluate(reader, commit_ts, whole, each, versions))
 
 
 def _are_all_written(reader: Reader, chunk: BulkChunk, packed: PackedChunk) -> bool:
@@ -126,15 +126,19 @@ def check_named(table: TableDescriptor, since: Timestamp) -> None:
 
 
 def _evaluate(
-    reader: Reader, commit_ts: Timestamp, chunk: BulkChunk, prepared: PreparedChunk
+    reader: Reader,
+    commit_ts: Timestamp,
+    chunk: BulkChunk,
+    prepared: PreparedChunk,
+    live: Sequence[Version | None] | None = None,
 ) -> tuple[Mutations, RowErrors]:
-    """Return the changes without those of the catalogue, and the errors of rows that are refused. Raises
-    CannotBuild."""
+    """Return the changes without those of the catalogue, and the errors of rows that are refused. ``live`` are the
+    rows' stored versions, if they were read before. Raises CannotBuild."""
     expires_ms = _expires_ms(reader, prepared.view, chunk)
     rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts, expires_ms)
-    live: Sequence[Version | None] = [None] * len(prepared)
-    if prepared.entries or not rules.accept_all:
-        live = reader.get_many(prepared.row_keys)
+    if live is None:
+        is_read = prepared.entries or not rules.accept_all
+        live = reader.get_many(prepared.row_keys) if is_read else [None] * len(prepared)
     old = _old_entries(reader, prepared, live)
     errors: RowErrors = {}
     mutations = _write_at_once(reader, prepared, live, old, rules, errors)
@@ -242,7 +246,7 @@ def _accepted(
     prepared: PreparedChunk, live: Sequence[Version | None], rules: RowRules, errors: RowErrors
 ) -> Sequence[int]:
     """Return the rows to write: without the refused ones, and those that are there already."""
-    if rules.accept_absent and not _any_stored(live):
+    if (rules.accept_absent and not _any_stored(live)) or (rules.accept_present and all(live)):
         return range(len(prepared))
     rows = []
     for row, version in enumerate(live):
@@ -319,7 +323,8 @@ def _keep_own(reader: Reader, prepared: PreparedChunk, entry_keys: EntryKeys) ->
 
 
 def _any_stored(versions: Sequence[Version | None]) -> bool:
-    return versions.count(None) < len(versions)
+    # Versions are always true. To compare each with None by code of ours would cost as much as to read it.
+    return any(versions)
 
 
 def _pick(values: list[LogicalKey] | list[bytes], rows: Sequence[int]) -> list:  # type: ignore[type-arg]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,16 @@ from cortado.store.tables.rows import BATCH_BYTES_MAX
 from cortado.store.tables.view import TableView
 
 
-def complete(parts: PreparedParts, live: Sequence[Version | None], chunk: BulkChunk) -> tuple[BulkChunk, PreparedChunk]:
-    """Return the chunk with whole rows, those of ``parts`` over the stored ones, and the same prepared.
+class Completed(NamedTuple):
+    """A chunk with whole rows, the same prepared, and the stored version of each prepared row."""
+
+    chunk: BulkChunk
+    prepared: PreparedChunk
+    live: Sequence[Version]
+
+
+def complete(parts: PreparedParts, live: Sequence[Version | None], chunk: BulkChunk) -> Completed:
+    """Return the chunk with whole rows: those of ``parts`` over the stored ones.
 
     ``live`` is the stored version under each row's key. Raises DataLoss, and TooLarge if the whole rows are more than a
     chunk may have.
@@ -46,7 +55,8 @@ def complete(parts: PreparedParts, live: Sequence[Version | None], chunk: BulkCh
             errors[parts.places[row]] = ConditionFailed(shown, "present", "absent", row=parts.places[row])
     bodies: list[bytes] = [b""] * len(present)
     changed = {name: parts.columns[name] for name in chunk.columns}
-    stored = [version.payload for version in live if version is not None]
+    versions = [version for version in live if version is not None]
+    stored = [version.payload for version in versions]
     for rows, columns in decode_columns(view, stored, view.newest, None) if stored else ():
         index = np.asarray([present[row] for row in rows], np.intp)
         merged = {**columns, **{name: take(column, index) for name, column in changed.items()}}
@@ -61,11 +71,10 @@ def complete(parts: PreparedParts, live: Sequence[Version | None], chunk: BulkCh
     prepared = prepare_documents(view, whole)
     places = [parts.places[row] for row in present]
     errors |= {places[row]: at_row(error, places[row]) for row, error in prepared.errors.items()}
-    expiries = None
-    if chunk.expiry is None:
-        lives = [version.expires_ms for version in live if version is not None]
-        expiries = [lives[row] for row in prepared.places]
-    return whole, replace(prepared, places=[places[row] for row in prepared.places], errors=errors, expiries=expiries)
+    versions = [versions[row] for row in prepared.places]
+    expiries = [version.expires_ms for version in versions] if chunk.expiry is None else None
+    prepared = replace(prepared, places=[places[row] for row in prepared.places], errors=errors, expiries=expiries)
+    return Completed(whole, prepared, versions)
 
 
 def _encoded(view: TableView, columns: Mapping[str, Column], count: int) -> Sequence[bytes]:

@@ -55,6 +55,11 @@ class RowRules:
         """Return whether every row without a live version is written."""
         return self.mode is not BulkMode.REPLACE
 
+    @property
+    def accept_present(self) -> bool:
+        """Return whether every row with a live version is written."""
+        return self.mode is not BulkMode.INSERT and self.unchanged_since is None
+
     def expires_of(self, row: int) -> int:
         kept = self.prepared.expiries
         return self.expires_ms if kept is None else kept[row]
