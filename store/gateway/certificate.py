@@ -15,6 +15,7 @@ from typing import Final
 
 from cortado.errors import InvalidArgument
 from cortado.store.ports.certificate_files import FollowedCertificate, check_period, handshake, load_chain
+from cortado.store.ports.sliced_tls import SlicedContext
 
 # X509_V_FLAG_NO_CHECK_TIME, and X509_V_FLAG_PARTIAL_CHAIN: the certificate vouches for itself, so that it can be read.
 _AS_IT_IS: Final = 0x200000 | 0x80000
@@ -37,7 +38,7 @@ class ServedFiles:
 
     def check(self, wall_s: Callable[[], float] = time.time) -> Served:
         """Read and check the files. Raises InvalidArgument naming the file and the defect."""
-        serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        serving = SlicedContext(ssl.PROTOCOL_TLS_SERVER)
         serving.minimum_version = ssl.TLSVersion.TLSv1_2
         serving.set_alpn_protocols(["http/1.1"])
         load_chain(serving, self.cert, self.key)

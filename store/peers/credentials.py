@@ -31,6 +31,7 @@ from cortado.store.ports.certificate_files import (
     load_chain,
     read_file,
 )
+from cortado.store.ports.sliced_tls import SlicedContext
 
 # X509_V_FLAG_NO_CHECK_TIME. The dates are looked at afterwards, to be named.
 _NO_CHECK_TIME: Final = 0x200000
@@ -114,8 +115,10 @@ class Certificates(FollowedCertificate[Material]):
 def contexts_of(files: TlsFiles) -> Contexts:
     """Return the TLS contexts between nodes. Raises OSError, ssl.SSLError for files that were not checked."""
 
-    def context(protocol: int, *, check_hostname: bool = False) -> ssl.SSLContext:
-        made = ssl.SSLContext(protocol)
+    def context(
+        protocol: int, *, check_hostname: bool = False, kind: type[ssl.SSLContext] = ssl.SSLContext
+    ) -> ssl.SSLContext:
+        made = kind(protocol)
         made.minimum_version = ssl.TLSVersion.TLSv1_3
         made.check_hostname = check_hostname
         made.verify_mode = ssl.CERT_REQUIRED
@@ -131,8 +134,8 @@ def contexts_of(files: TlsFiles) -> Contexts:
         calling=context(ssl.PROTOCOL_TLS_CLIENT),
         calling_host=context(ssl.PROTOCOL_TLS_CLIENT, check_hostname=True),
         looking=looking,
-        clients=_of_http2(context(ssl.PROTOCOL_TLS_SERVER), ssl.CERT_REQUIRED),
-        anybody=_of_http2(context(ssl.PROTOCOL_TLS_SERVER), ssl.CERT_NONE),
+        clients=_of_http2(context(ssl.PROTOCOL_TLS_SERVER, kind=SlicedContext), ssl.CERT_REQUIRED),
+        anybody=_of_http2(context(ssl.PROTOCOL_TLS_SERVER, kind=SlicedContext), ssl.CERT_NONE),
     )
 
 

@@ -14,6 +14,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from cortado.store.ports.sliced_tls import SlicedObject
+
 _LOG: Final = logging.getLogger(__name__)
 
 # Long enough that a process without file descriptors does not spin, short enough that a caller waits through it.
@@ -111,7 +113,10 @@ class Listener:
             timeouts = {"ssl_handshake_timeout": self._handshake_s, "ssl_shutdown_timeout": _GOODBYE_S}
             tls = {"ssl": self._context(), **timeouts}
         try:
-            await loop.connect_accepted_socket(self._protocol, accepted, **tls)
+            transport, _ = await loop.connect_accepted_socket(self._protocol, accepted, **tls)
+            opened = transport.get_extra_info("ssl_object")
+            if isinstance(opened, SlicedObject):
+                opened.attach(transport)
         except OSError as problem:
             # Those of ssl are among them. Whoever scans a port would fill a log that everybody reads.
             _LOG.debug("a connection was not made: %s", problem)
