@@ -22,6 +22,9 @@ from cortado.store.mvcc.versions import DELETE_KIND, PUT_KIND, has_expired
 NOTHING: Final = b"\xff" * TIMESTAMP_BYTES
 """The suffix for a key without a version. It sorts behind every other, as the oldest of all."""
 
+_GONE: Final = b""
+"""Noted for a key whose newest version is not applied yet and counts as nothing. It sorts before every suffix, so no older
+version is noted in its place."""
 _SEEN_OVERHEAD_BYTES: Final = TIMESTAMP_BYTES + 4
 
 
@@ -42,51 +45,64 @@ NO_READS: Final = Reads()
 class Seen:
     """Notes of one evaluation, or of all that share an entry."""
 
-    __slots__ = ("_collected_suffix", "collected", "ranges", "versions")
+    __slots__ = ("_collected_suffix", "_noted", "collected", "ranges")
 
     def __init__(self, collected: Timestamp = ZERO) -> None:
         """Deletes at or below ``collected``, and versions that have expired there, count as nothing."""
-        self.versions: dict[LogicalKey, bytes] = {}
+        self._noted: dict[LogicalKey, bytes] = {}
         self.ranges: list[tuple[bytes, bytes]] = []
         self.collected = collected
         self._collected_suffix = bytes(collected).translate(INVERTED)
 
     def __bool__(self) -> bool:
-        return bool(self.versions or self.ranges)
+        return bool(self._noted or self.ranges)
+
+    @property
+    def versions(self) -> dict[LogicalKey, bytes]:
+        """Return the suffix of the version of each key that counted; NOTHING if none did."""
+        return {key: suffix or NOTHING for key, suffix in self._noted.items()}
 
     def note(self, key: LogicalKey, suffix: bytes) -> None:
         """Note that ``key`` was read, and that the version with this suffix counted. The newer of two notes stands."""
-        if suffix <= self.versions.get(key, NOTHING):
-            self.versions[key] = suffix
+        if suffix <= self._noted.get(key, NOTHING):
+            self._noted[key] = suffix
 
     def note_item(self, key: LogicalKey, engine_key: bytes, engine_value: bytes) -> None:
         """Note a version as it is stored; compare :meth:`note`."""
+        self.note(key, self._suffix(engine_key, engine_value, NOTHING))
+
+    def note_above(self, key: LogicalKey, engine_key: bytes, engine_value: bytes) -> None:
+        """Note a version that is not applied yet, as :meth:`note_item`. It hides the applied ones, even if it counts
+        as nothing: another replica may have applied and collected all of them."""
+        self.note(key, self._suffix(engine_key, engine_value, _GONE))
+
+    def _suffix(self, engine_key: bytes, engine_value: bytes, gone: bytes) -> bytes:
         suffix = engine_key[-TIMESTAMP_BYTES:]
         if suffix >= self._collected_suffix and engine_value[0] != PUT_KIND:
             is_delete = engine_value[0] == DELETE_KIND
             if is_delete or has_expired(engine_key, engine_value, self._collected_suffix):
-                suffix = NOTHING
-        self.note(key, suffix)
+                return gone
+        return suffix
 
     def add(self, other: Seen) -> None:
-        for key, suffix in other.versions.items():
+        for key, suffix in other._noted.items():
             self.note(key, suffix)
         self.ranges += other.ranges
 
     def forget(self, keys: Collection[LogicalKey]) -> None:
         """Some keys were read in another state than the one that is noted here; ranges may have been, then."""
         if keys:
-            for key in self.versions.keys() & set(keys):
-                del self.versions[key]
+            for key in self._noted.keys() & set(keys):
+                del self._noted[key]
             self.ranges.clear()
 
     def reads(self, bytes_max: int) -> Reads:
         """Return as many of them as fit ``bytes_max``: the ranges only if all keys do."""
-        keys = sorted(self.versions)
+        keys = sorted(self._noted)
         size = sum(map(len, keys)) + _SEEN_OVERHEAD_BYTES * len(keys)
         range_bytes = sum(len(start) + len(end) + 8 for start, end in self.ranges)
         is_whole = size + range_bytes <= bytes_max
         while size > bytes_max:
             size -= len(keys.pop()) + _SEEN_OVERHEAD_BYTES
         ranges = sorted(set(self.ranges)) if is_whole else ()
-        return Reads(keys, [self.versions[key] for key in keys], ranges, self.collected)
+        return Reads(keys, [self._noted[key] or NOTHING for key in keys], ranges, self.collected)

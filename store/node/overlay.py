@@ -203,16 +203,16 @@ class OverlayReader:
 
     def _note(self, key: LogicalKey, found: Item) -> None:
         if self._seen is not None and (self._open is None or self._open.newest.get(key) is not found):
-            self._seen.note_item(key, *found)
+            self._seen.note_above(key, *found)
 
     def _note_over_base(self, key: LogicalKey, found: Item) -> None:
         """Note as :meth:`_note`, after the base's own note: a layer below the open one may have a newer version."""
         if self._seen is None:
             return
         if self._open is None or self._open.newest.get(key) is not found:
-            self._seen.note_item(key, *found)
+            self._seen.note_above(key, *found)
         elif (before := _search(self._layers[:-1], key)) is not None:
-            self._seen.note_item(key, *before)
+            self._seen.note_above(key, *before)
 
     def _has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
         if self._newest is not None:

@@ -16,7 +16,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION
-from cortado.store.mvcc.seen import Seen
+from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions, suffix_of
 from cortado.store.node.changefeed.recent import Applied, RecentChanges
@@ -294,3 +294,20 @@ def test_the_version_before_the_open_batch_is_noted_or_none(read: Callable[[Over
     seen = Seen()
     read(OverlayReader(store.snapshot(Timestamp(0, 4, 0), seen), [appended, opened], seen))
     assert seen.versions.get(KEY, suffix_of(Timestamp(0, 2, 0))) == suffix_of(Timestamp(0, 2, 0))
+
+
+@pytest.mark.parametrize("read", [lambda r: r.get(KEY), lambda r: r.get_many([KEY]), lambda r: list(r.scan(KEY, END))])
+@pytest.mark.parametrize("is_expiring", [False, True])
+def test_what_is_collected_elsewhere_is_noted_as_nothing_though_it_is_in_flight_here(
+    read: Callable[[OverlayReader], object], is_expiring: bool
+) -> None:
+    """Another replica has applied the delete, and collected it with the version before it."""
+    store, layer, collected = VersionStore(MemoryEngine()), Layer(), Timestamp(0, 3, 0)
+    with store.engine.write() as txn:
+        txn.put(Space.DATA, *encode_version(KEY, b"before", Timestamp(0, 1, 0)))
+    last = (b"expires", 3) if is_expiring else (None, 0)
+    layer.add([KEY], [encode_version(KEY, last[0], Timestamp(0, 2, 0), last[1])])
+    seen = Seen(collected)
+    read(OverlayReader(store.snapshot(Timestamp(0, 4, 0), seen), [layer], seen, has_open_layer=False))
+    assert seen.versions == {KEY: NOTHING}
+    assert seen.reads(1_000).versions == [NOTHING]
