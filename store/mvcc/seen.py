@@ -23,7 +23,7 @@ NOTHING: Final = b"\xff" * TIMESTAMP_BYTES
 """The suffix for a key without a version. It sorts behind every other, as the oldest of all."""
 
 _GONE: Final = b""
-"""Noted for a key whose newest version is not applied yet and counts as nothing. It sorts before every suffix, so no older
+"""Noted for a key whose newest version is not applied yet and counts as nothing. It sorts before every suffix: no older
 version is noted in its place."""
 _SEEN_OVERHEAD_BYTES: Final = TIMESTAMP_BYTES + 4
 
