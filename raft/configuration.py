@@ -9,7 +9,7 @@ As bytes a configuration is ``cortado.internal.Configuration`` (``proto/internal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
@@ -23,10 +23,10 @@ class Configuration:
 
     voters: tuple[str, ...] = ()
     learners: tuple[str, ...] = ()
+    members: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def members(self) -> tuple[str, ...]:
-        return self.voters + self.learners
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", self.voters + self.learners)
 
     def is_voter(self, node_id: str) -> bool:
         return node_id in self.voters

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from cortado.errors import NotLeader
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
 from cortado.raft.journal import Journal
 from cortado.raft.log import Doubt, Examine, Room
@@ -100,14 +99,10 @@ class Core:
         return NotLeader(f"{self.node_id} does not lead group {self.group_id}", leader=address)
 
     @property
-    def configuration(self) -> Configuration:
-        return self.journal.configuration
-
-    @property
     def durable_commit_index(self) -> int:
         """Return the commit index, at most our durable index if we may have counted alone: without another voter, the
         engine counts an entry that our own disk may not have yet."""
-        commit_index, durable_index = self.engine.commit_index, self.journal.durable_index
+        commit_index, durable_index = self.journal.commit_index, self.journal.durable_index
         if self.is_leading or durable_index < self.counted_alone_to:
             return min(commit_index, durable_index)
         return commit_index
@@ -115,7 +110,7 @@ class Core:
     @property
     def appliable_index(self) -> int:
         """Return the last index that is committed and in our own log files: entries up to it may be applied."""
-        return min(self.engine.commit_index, self.journal.durable_index)
+        return min(self.journal.commit_index, self.journal.durable_index)
 
     def acknowledge(self, answered: pb.RaftMessage, to: str, answer: pb.Acknowledgement, needs: int) -> None:
         """Answer a leader's message, and say how much room there is."""

@@ -30,6 +30,7 @@ Nothing of this makes Raft Byzantine. A true leader that lies about true entries
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -107,7 +108,7 @@ class Disputes:
     @property
     def open(self) -> Sequence[str]:
         """Return a sentence for operators about each open dispute."""
-        needed = self._core.configuration.majority
+        needed = self._core.journal.configuration.majority
         return [
             f"{each.claim.sender}: {self._words(each.claim)}; {len(self._backers(each))} of {needed} others confirm it"
             for each in self._disputes.values()
@@ -168,7 +169,7 @@ class Disputes:
     def _committed(self) -> int:
         """Return the commit index. An entry that a leader counts alone is not committed before it is on our disk."""
         core = self._core
-        return core.durable_commit_index if core.is_leading else core.engine.commit_index
+        return core.durable_commit_index if core.is_leading else core.journal.commit_index
 
     def _words(self, claim: Claim) -> str:
         journal, place = self._core.journal, f"entry {claim.index}"
@@ -186,7 +187,7 @@ class Disputes:
         if claim.entry_term == 0:
             # No entry is of that term, and in findings it says that nothing is known.
             return False
-        if core.configuration.voters in ((), (core.node_id,)):
+        if core.journal.configuration.voters in ((), (core.node_id,)):
             # There is no voter to ask. Alone, no other member leads; without a configuration, we give no vote.
             return False
         is_led = claim.term == core.journal.term and core.engine.leader not in ("", claim.sender)
@@ -208,7 +209,7 @@ class Disputes:
     def _ask(self, dispute: _Dispute) -> None:
         core = self._core
         dispute.asked_ms = core.now_ms
-        for voter in core.configuration.voters:
+        for voter in core.journal.configuration.voters:
             if voter != core.node_id:
                 core.send(voter, pb.RaftMessage(inquiry=pb.Inquiry(index=dispute.claim.index)))
 
@@ -231,7 +232,7 @@ class Disputes:
     def on_finding(self, sender: str, message: pb.RaftMessage) -> None:
         """Take a voter's answer. Raises DataLoss if a majority of others has committed an entry that contradicts us."""
         core = self._core
-        if not core.configuration.is_voter(sender):
+        if not core.journal.configuration.is_voter(sender):
             return
         for dispute in self._disputes.values():
             if dispute.is_open and dispute.claim.index == message.finding.index:
@@ -256,13 +257,15 @@ class Disputes:
     @property
     def due_ms(self) -> float:
         """Return the time at which the next tick has something to do."""
+        if not self._disputes:
+            return math.inf
         asked_ms = (each.asked_ms for each in self._disputes.values() if each.is_open)
-        return min(asked_ms, default=float("inf")) + self._core.settings.election_ms_min
+        return min(asked_ms, default=math.inf) + self._core.settings.election_ms_min
 
     def _backers(self, dispute: _Dispute) -> list[str]:
         """Return the other voters that confirm the claim."""
         core, found = self._core, dispute.found
-        others = (each for each in core.configuration.voters if each != core.node_id)
+        others = (each for each in core.journal.configuration.voters if each != core.node_id)
         return [each for each in others if each in found and found[each].backs(dispute.claim)]
 
     def _settle(self, dispute: _Dispute) -> None:
@@ -272,14 +275,14 @@ class Disputes:
         elif claim.is_of_lost_end and core.journal.term > claim.term:
             # The next leader sends us what we lack.
             return
-        elif len(backers := self._backers(dispute)) >= core.configuration.majority:
+        elif len(backers := self._backers(dispute)) >= core.journal.configuration.majority:
             detail = f"{self._words(claim)}, as {' and '.join(backers)} confirm: replace this node"
             raise DataLoss(f"group {core.group_id}", detail)
         elif self._is_refuted(dispute):
             self._close(dispute, f"most voters say otherwise, so {claim.sender} is wrong")
 
     def _is_refuted(self, dispute: _Dispute) -> bool:
-        core, claim, configuration = self._core, dispute.claim, self._core.configuration
+        core, claim, configuration = self._core, dispute.claim, self._core.journal.configuration
         found = {each: found for each, found in dispute.found.items() if configuration.is_voter(each)}
         if not claim.is_of_lost_end:
             same = sum(each.entry_term == core.journal.term_at(claim.index) for each in found.values())

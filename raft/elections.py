@@ -54,7 +54,7 @@ class Elections:
 
     @property
     def _is_alone(self) -> bool:
-        configuration = self._core.configuration
+        configuration = self._core.journal.configuration
         return configuration.majority == 1 and configuration.is_voter(self._core.node_id)
 
     def _drawn_deadline_ms(self) -> float:
@@ -81,7 +81,7 @@ class Elections:
         """Return whether this replica is a voter that may lead, and holds all that it acknowledged, as far as it
         knows."""
         core = self._core
-        return core.may_lead and core.configuration.is_voter(core.node_id) and not core.lost_ends
+        return core.may_lead and core.journal.configuration.is_voter(core.node_id) and not core.lost_ends
 
     def restart_timer(self) -> None:
         self.deadline_ms = self._drawn_deadline_ms()
@@ -130,7 +130,7 @@ class Elections:
         self._pre_vote_term = core.journal.term + 1
         self._pre_votes = {core.node_id}
         request = self._request(self._pre_vote_term, is_pre_vote=True)
-        for voter in core.configuration.voters:
+        for voter in core.journal.configuration.voters:
             if voter != core.node_id:
                 message = pb.RaftMessage()
                 message.vote_request.CopyFrom(request)
@@ -166,7 +166,7 @@ class Elections:
 
     def on_response(self, sender: str, response: pb.VoteResponse) -> None:
         core = self._core
-        if not response.is_granted or not core.configuration.is_voter(sender):
+        if not response.is_granted or not core.journal.configuration.is_voter(sender):
             return
         if not self.may_campaign:
             # Since it asked, its data turned out to be damaged, say, or the entry that made it a voter was taken back.
@@ -174,7 +174,7 @@ class Elections:
         if response.is_pre_vote:
             if response.term == self._pre_vote_term == core.journal.term + 1:
                 self._pre_votes.add(sender)
-                if len(self._pre_votes) >= core.configuration.majority:
+                if len(self._pre_votes) >= core.journal.configuration.majority:
                     self.campaign()
         elif core.engine.role == CANDIDATE and response.term == core.journal.term and sender not in self._votes:
             self._votes.add(sender)
@@ -184,7 +184,7 @@ class Elections:
 
     def on_request(self, sender: str, message: pb.RaftMessage) -> None:
         core, request = self._core, message.vote_request
-        if not core.configuration.voters:
+        if not core.journal.configuration.voters:
             return
         if not request.is_transfer and self._follows_a_leader():
             if request.is_pre_vote:

@@ -26,6 +26,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -102,7 +103,7 @@ def _load_private_copy() -> ModuleType:
         "createJournal": lambda journal: journal,
         "createPoller": lambda _: _NoPoller(),
         "Serializer": _NoSerializer,
-        "monotonicTime": lambda: _TIME.now_s,
+        "monotonicTime": partial(getattr, _TIME, "now_s"),
         "random": _NoRandom(),
         "pickle": _NoPickle(),
         "PIPE_NOTIFIER_ENABLED": False,
@@ -231,11 +232,6 @@ class Engine:
         node = self._sync._SyncObj__raftLeader
         return "" if node is None else str(node.id)
 
-    @property
-    def commit_index(self) -> int:
-        index: int = self._sync._SyncObj__raftCommitIndex
-        return index
-
     def next_index(self, node_id: str) -> int:
         """Return the entry that a leader will send to a member next."""
         index: int = self._sync._SyncObj__raftNextIndex[self._nodes[node_id]]
@@ -361,7 +357,7 @@ class Engine:
 
     def set_applied(self, index: int, *, commit_index: int) -> None:
         """Go on from ``index``: a snapshot brought us there, or a withdrawal back to there."""
-        self._sync._SyncObj__raftCommitIndex = commit_index
+        self._sync._SyncObj__raftCommitIndex = self._journal.commit_index = commit_index
         self._sync._SyncObj__raftLastApplied = index
 
     # --- inside ------------------------------------------------------------------------------------------------------

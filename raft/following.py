@@ -133,8 +133,8 @@ class Following:
             self._touch(sender, commit_index)
             return
         first_new = records[held].index
-        is_new = first_new > core.engine.commit_index
-        invariant(is_new, "what was committed is not truncated", sender, first_new, core.engine.commit_index)
+        is_new = first_new > core.journal.commit_index
+        invariant(is_new, "what was committed is not truncated", sender, first_new, core.journal.commit_index)
         if held:
             prev = records[held - 1].index, records[held - 1].term
         core.engine.receive_entries(sender, prev, records[held:], commit_index)
@@ -142,7 +142,7 @@ class Following:
     def _touch(self, sender: str, commit_index: int) -> None:
         """Tell the engine the leader and the commit index alone. Behind our own last entry nothing can be deleted."""
         core = self._core
-        if core.engine.leader != sender or commit_index > core.engine.commit_index:
+        if core.engine.leader != sender or commit_index > core.journal.commit_index:
             core.engine.receive_entries(sender, core.journal.last, (), commit_index)
 
     # --- answers ------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Following:
         core, append = self._core, message.append
         self._touch(sender, 0)
         answer = pb.Acknowledgement(
-            wanted_index=core.engine.commit_index + 1, rejected_prev_index=append.prev_index, round=append.round
+            wanted_index=core.journal.commit_index + 1, rejected_prev_index=append.prev_index, round=append.round
         )
         core.acknowledge(message, sender, answer, core.journal.vote_sequence)
 
@@ -178,7 +178,7 @@ class Following:
         if not self._hear(sender, message):
             return
         core, notice = self._core, message.snapshot
-        if notice.index <= core.engine.commit_index or core.journal.term_at(notice.index) == notice.term:
+        if notice.index <= core.journal.commit_index or core.journal.term_at(notice.index) == notice.term:
             self._touch(sender, notice.index)
             self.offer = None
             self._accept(sender, message, notice.index)

@@ -113,7 +113,7 @@ class RaftLog:
         journal = Journal(group_id, stored, applied)
         if journal.configuration.is_alone(node_id):
             # No other voter is asked: an entry that is durable here is committed, and may have been acknowledged.
-            journal.commit_on_start = journal.last_index
+            journal.commit_index = journal.last_index
         check_term(group_id, journal.term)
         is_within = journal.base[0] <= applied[0] <= journal.last_index
         invariant(is_within, "what was applied lies within the log at the start", journal.base, applied, journal.last)
@@ -182,7 +182,7 @@ class RaftLog:
     @property
     def configuration(self) -> Configuration:
         """Return the newest configuration in the log, committed or not."""
-        return self._core.configuration
+        return self._core.journal.configuration
 
     @property
     def roster(self) -> Roster:
@@ -239,7 +239,7 @@ class RaftLog:
         term. It could not yet tell a later leader that it holds them.
         """
         core, journal = self._core, self._core.journal
-        if not core.is_leading or index <= core.engine.commit_index or journal.term_at(index) != journal.term:
+        if not core.is_leading or index <= core.journal.commit_index or journal.term_at(index) != journal.term:
             return False
         core.engine.set_time(core.now_ms)
         core.engine.step_down(journal.term + 1)
@@ -337,7 +337,7 @@ class RaftLog:
 
     def _lead(self, is_disk_hung: bool) -> None:
         core = self._core
-        if is_disk_hung and core.configuration.majority > 1:
+        if is_disk_hung and core.journal.configuration.majority > 1:
             # Nothing of ours becomes durable: another node can do better.
             core.engine.step_down(core.journal.term + 1)
             self._changed()
@@ -357,10 +357,11 @@ class RaftLog:
             if core.engine.role == CANDIDATE:
                 # A winner leads from the last tick on: the engine must not find that long ago.
                 return min(self._elections.deadline_ms, core.now_ms + core.settings.heartbeat_ms)
-            is_voter = core.configuration.is_voter(core.node_id)
+            is_voter = core.journal.configuration.is_voter(core.node_id)
             due_ms = self._elections.deadline_ms if is_voter else core.now_ms + _IDLE_MS
             return min(due_ms, self.disputes.due_ms)
-        return self._replication.next_tick_ms if core.configuration.others(core.node_id) else core.now_ms + _IDLE_MS
+        is_alone = core.journal.configuration.is_alone(core.node_id)
+        return core.now_ms + _IDLE_MS if is_alone else self._replication.next_tick_ms
 
     def _changed(self) -> None:
         """Follow the engine after a call that may have moved it: a leadership began or ended, the configuration
@@ -452,7 +453,7 @@ class RaftLog:
         core, rounds = self._core, self._replication.rounds
         if not core.is_leading or not core.has_applied_own_term:
             raise core.not_leader()
-        if core.configuration.majority == 1:
+        if core.journal.configuration.majority == 1:
             rounds.confirm_now()
             return rounds.confirmed
         return rounds.join()

@@ -21,7 +21,6 @@ from typing import Final
 
 from cortado.errors import DataLoss, Internal
 from cortado.invariants import invariant
-from cortado.raft.configuration import Configuration
 from cortado.raft.in_force import InForce
 from cortado.raft.log import LogRecord, RecordKind
 from cortado.raft.records import (
@@ -52,11 +51,17 @@ class Journal:
         self.term = state.term
         self.voted_for = state.voted_for
         _check_applied(group_id, stored, applied)
-        self._base = (state.base_index, state.base_term)
+        self.base = (state.base_index, state.base_term)
+        """Index and term that the log begins after."""
+        self.last = self.base
+        """Index and term of the last entry."""
+        self.last_index = self.base[0]
         self._configurations = InForce(state.base_roster.configuration)
         self._registries = InForce(state.base_roster.registry)
-        self._roster = state.base_roster
-        self._entries: list[EngineEntry] = [(nothing(*self._base), *self._base)]
+        self.roster = state.base_roster
+        """The newest configuration and registry, committed or not: the same object as long as both are."""
+        self.configuration = self.roster.configuration
+        self._entries: list[EngineEntry] = [(nothing(*self.base), *self.base)]
         self._start = 0
         self._bytes = 0
         self.pushed_bytes = 0
@@ -69,8 +74,8 @@ class Journal:
         self._dirty_from = self.last_index + 1
         self.durable_index = self.last_index
         self.is_hard_state_dirty = False
-        self.commit_on_start = applied[0]
-        """The commit index with which PySyncObj begins."""
+        self.commit_index = applied[0]
+        """PySyncObj's commit index: it begins with this one, and tells each change (syncobj.py:676, 1035)."""
         # Writes are numbered: the next ones, the last ones that are durable, those that hold the term and vote.
         self.open_sequence = 1
         self.synced_sequence = 0
@@ -78,20 +83,6 @@ class Journal:
         self._handed_to: int | None = None
 
     # --- the places ---------------------------------------------------------------------------------------------
-
-    @property
-    def base(self) -> tuple[int, int]:
-        """Index and term that the log begins after."""
-        return self._base
-
-    @property
-    def last_index(self) -> int:
-        return self._entries[-1][1]
-
-    @property
-    def last(self) -> tuple[int, int]:
-        entry = self._entries[-1]
-        return entry[1], entry[2]
 
     @property
     def is_dirty(self) -> bool:
@@ -114,60 +105,47 @@ class Journal:
         return self._bytes
 
     def __contains__(self, index: int) -> bool:
-        return self._base[0] <= index <= self.last_index
+        return self.base[0] <= index <= self.last_index
 
     def term_at(self, index: int) -> int | None:
         """Return the term of the entry at ``index``, or of the base; None if it is not held."""
-        if not self._base[0] <= index <= self.last_index:
+        if not self.base[0] <= index <= self.last_index:
             return None
-        return self._entries[self._start + index - self._base[0]][2]
+        return self._entries[self._start + index - self.base[0]][2]
 
     def record_at(self, index: int) -> Record:
-        return self._entries[self._start + index - self._base[0]][0]
+        return self._entries[self._start + index - self.base[0]][0]
 
     def records(self, first: int, last: int) -> list[Record]:
         """Return the records at ``first`` to ``last``, both included, which must be held."""
-        start = self._start + first - self._base[0]
+        start = self._start + first - self.base[0]
         return [each[0] for each in self._entries[start : start + last - first + 1]]
 
     def bytes_after(self, index: int) -> int:
         """Return the bytes of the held entries behind ``index``."""
-        first = max(index, self._base[0]) + 1
+        first = max(index, self.base[0]) + 1
         return sum(map(len, self.records(first, self.last_index))) if first <= self.last_index else 0
-
-    @property
-    def configuration(self) -> Configuration:
-        """Return the newest configuration, committed or not."""
-        return self._configurations.newest
 
     @property
     def configuration_index(self) -> int:
         """Return the index of the newest configuration; the base's index if it is not an entry of the window."""
-        return max(self._configurations.places, default=self._base[0])
+        return max(self._configurations.places, default=self.base[0])
 
     @property
     def registry_index(self) -> int:
         """Return the index of the newest registry, as :attr:`configuration_index` does."""
-        return max(self._registries.places, default=self._base[0])
-
-    @property
-    def roster(self) -> Roster:
-        """Return the newest configuration and registry, committed or not: the same object as long as both are."""
-        configuration, registry = self._configurations.newest, self._registries.newest
-        if self._roster.configuration is not configuration or self._roster.registry is not registry:
-            self._roster = Roster(configuration, registry)
-        return self._roster
+        return max(self._registries.places, default=self.base[0])
 
     def roster_at(self, index: int) -> Roster:
         """Return the roster in force at ``index``, which is not before the base: earlier rosters are gone with their
         entries."""
-        invariant(index >= self._base[0], "a roster that is asked for is not gone", index, self._base)
+        invariant(index >= self.base[0], "a roster that is asked for is not gone", index, self.base)
         return Roster(self._configurations.at(index), self._registries.at(index))
 
     def rosters_from(self, index: int) -> list[Roster]:
         """Return the roster in force at ``index`` (at the base, if that is later) and after each later change of either
         part, in order."""
-        index = max(index, self._base[0])
+        index = max(index, self.base[0])
         changes = {at for at in (*self._configurations.places, *self._registries.places) if at > index}
         return [self.roster_at(each) for each in (index, *sorted(changes))]
 
@@ -201,7 +179,7 @@ class Journal:
         return len(self._entries) - self._start
 
     def deleteEntriesFrom(self, position: int) -> None:
-        self.truncate(self._base[0] + position)
+        self.truncate(self.base[0] + position)
 
     def deleteEntriesTo(self, _position: int) -> None:
         raise Internal("compaction is not PySyncObj's business")
@@ -224,11 +202,13 @@ class Journal:
         return self.voted_for or None
 
     def setRaftCommitIndex(self, index: int) -> None:
-        """Not stored: after a restart everything up to the applied index is committed, and a leader tells the rest."""
+        """Keep it in memory alone: after a restart everything up to the applied index is committed, and a leader tells
+        the rest."""
+        self.commit_index = index
 
     def getRaftCommitIndex(self) -> int:
         """Return the commit index at the start: the data's, or a higher one if there is no other voter."""
-        return self.commit_on_start
+        return self.commit_index
 
     def onOneSecondTimer(self) -> None:
         """Nothing to flush."""
@@ -237,13 +217,15 @@ class Journal:
 
     def truncate(self, index: int) -> None:
         """Remove the entries from ``index`` on, which must be above the base."""
-        invariant(index > self._base[0], "what is truncated lies above the log's base", index, self._base)
-        position = self._start + index - self._base[0]
+        invariant(index > self.base[0], "what is truncated lies above the log's base", index, self.base)
+        position = self._start + index - self.base[0]
         for record, _, _ in self._entries[position:]:
             self._uncount(record)
         del self._entries[position:]
         self._configurations.truncate(index)
         self._registries.truncate(index)
+        self._note_end()
+        self._note_roster()
         self._dirty_from = min(self._dirty_from, index)
         self.durable_index = min(self.durable_index, index - 1)
         if self._handed_to is not None:
@@ -251,11 +233,11 @@ class Journal:
 
     def drop_to(self, index: int) -> None:
         """Let the log begin after ``index``, which is held, applied and durable."""
-        if index <= self._base[0]:
+        if index <= self.base[0]:
             return
         term = self.term_at(index)
         assert term is not None
-        position = self._start + index - self._base[0]
+        position = self._start + index - self.base[0]
         for record, _, _ in self._entries[self._start : position + 1]:
             self._uncount(record)
         self._set_base((index, term), self.roster_at(index))
@@ -278,6 +260,7 @@ class Journal:
             self._entries, self._start, self._bytes = [(nothing(index, term), index, term)], 0, 0
             self._configurations.truncate(0)
             self._registries.truncate(0)
+            self._note_end()
             self._set_base((index, term), roster)
         if not was_kept:
             self._stored_to = index
@@ -286,14 +269,14 @@ class Journal:
         self._stored_to = max(self._stored_to, index)
         self._dirty_from = max(self._dirty_from, index + 1)
         self.durable_index = max(self.durable_index, index)
-        is_base = self._base == (index, term)
-        invariant(is_base, "the log begins after the snapshot that was installed", self._base, index, term)
+        is_base = self.base == (index, term)
+        invariant(is_base, "the log begins after the snapshot that was installed", self.base, index, term)
 
     def reset_writes(self, index: int, term: int, roster: Roster) -> tuple[Writes, bool]:
         """Return the writes of a reset, and whether the stored entries behind ``index`` stay."""
         is_kept = self.term_at(index) == term
         # Stored entries that memory has replaced may lie behind the new base, with no later write to replace them.
-        kept_to = min(self._stored_to, self._dirty_from - 1) if is_kept else self._base[0]
+        kept_to = min(self._stored_to, self._dirty_from - 1) if is_kept else self.base[0]
         writes: Writes = []
         if self._stored_to > kept_to:
             writes.append(LogRecord(RecordKind.TRUNCATE, self.group_id, kept_to + 1, 0))
@@ -328,8 +311,8 @@ class Journal:
         handed_to, self._handed_to = self._handed_to, None
         invariant(handed_to is not None, "writes become durable once")
         self.durable_index = max(self.durable_index, handed_to or 0)
-        is_within = self._base[0] <= self.durable_index <= self.last_index
-        invariant(is_within, "what is durable lies within the log", self._base, self.durable_index, self.last_index)
+        is_within = self.base[0] <= self.durable_index <= self.last_index
+        invariant(is_within, "what is durable lies within the log", self.base, self.durable_index, self.last_index)
         self.synced_sequence = self.open_sequence - 1
 
     def withdrawn(self) -> None:
@@ -348,21 +331,36 @@ class Journal:
         last_term = self.last[1]
         invariant(self.term >= last_term, "the stored term is the last entry's, or later", self.term, last_term)
         base_roster = Roster(self._configurations.base, self._registries.base)
-        return HardState(self.term, self.voted_for, *self._base, base_roster, self._owner)
+        return HardState(self.term, self.voted_for, *self.base, base_roster, self._owner)
 
     def _set_base(self, base: tuple[int, int], roster: Roster) -> None:
-        self._base = base
+        self.base = base
         self._configurations.begin(base[0], roster.configuration)
         self._registries.begin(base[0], roster.registry)
+        self._note_roster()
         self.is_hard_state_dirty = True
 
     def _push(self, record: Record) -> None:
         self.pushed_bytes += len(record)
         self._entries.append((record, record.index, record.term))
+        self.last_index, self.last = record.index, (record.index, record.term)
         if record.kind == KIND_CONFIGURATION:
             self._configurations.put(record.index, record.configuration)
+            self._note_roster()
         elif record.kind == KIND_REGISTRY:
             self._registries.put(record.index, record.registry)
+            self._note_roster()
+
+    def _note_end(self) -> None:
+        """Follow a change of the window's end."""
+        _, index, term = self._entries[-1]
+        self.last_index, self.last = index, (index, term)
+
+    def _note_roster(self) -> None:
+        """Follow a change of a configuration or registry."""
+        self.configuration, registry = self._configurations.newest, self._registries.newest
+        if self.roster.configuration is not self.configuration or self.roster.registry is not registry:
+            self.roster = Roster(self.configuration, registry)
 
     def _count(self, record: Record) -> None:
         if not record.is_counted:

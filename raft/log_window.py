@@ -163,7 +163,7 @@ class LogWindow:
 
     def installed(self, meta: SnapshotMeta) -> None:
         """The data is the snapshot's, and those writes are durable: the log begins after ``meta.index``."""
-        core, commit_index = self._core, self._core.engine.commit_index
+        core, commit_index = self._core, self._core.journal.commit_index
         core.is_installing = False
         core.engine.set_time(core.now_ms)
         if meta.term > core.journal.term:

@@ -130,7 +130,7 @@ class Membership:
         # before the commit, it would neither campaign nor vote for members that lack it. A group of two could not go
         # on.
         self._send_entries()
-        before, after = set(self._core.configuration.voters), set(configuration.voters)
+        before, after = set(self._core.journal.configuration.voters), set(configuration.voters)
         invariant(bool(after), "a new configuration has voters")
         invariant(len(before ^ after) <= 1, "voters change one at a time", before, after)
         entry = self._append(KIND_CONFIGURATION, configuration)

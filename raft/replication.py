@@ -55,7 +55,7 @@ class Replication:
     def set_members(self) -> None:
         """The configuration changed, or we just began."""
         core = self._core
-        others = set(core.configuration.others(core.node_id))
+        others = set(core.journal.configuration.others(core.node_id))
         for gone in sorted(self._members.keys() - others):
             del self._members[gone]
             self._offers.pop(gone, None)
@@ -127,7 +127,7 @@ class Replication:
         """Send heartbeats, unanswered entries, and a new commit index."""
         core, rounds = self._core, self.rounds
         # A sole voter needs no other's word.
-        if core.configuration.majority == 1 or (rounds.is_wanted and self._has_lease()):
+        if core.journal.configuration.majority == 1 or (rounds.is_wanted and self._has_lease()):
             rounds.confirm_now()
             self._note_fresh(core.now_ms)
         if not self._members:
@@ -271,7 +271,7 @@ class Replication:
 
     def is_decided_without_us(self, index: int) -> bool:
         """Return whether a majority has the entry ``index`` on its disks, ours not counted."""
-        return sum(each.match_index >= index for each in self._voters()) >= self._core.configuration.majority
+        return sum(each.match_index >= index for each in self._voters()) >= self._core.journal.configuration.majority
 
     def log_moved(self) -> None:
         """Entries were dropped: a member may need a snapshot now."""
@@ -285,7 +285,7 @@ class Replication:
         if number > progress.round and number <= rounds.current:
             progress.round = number
             values = [rounds.current, *(each.round for each in self._voters())]
-            self._note_fresh(rounds.confirm(int(reached_by(core.configuration.majority, values))))
+            self._note_fresh(rounds.confirm(int(reached_by(core.journal.configuration.majority, values))))
         if progress.fresh_round and rounds.confirmed >= progress.fresh_round:
             progress.fresh_ms, progress.fresh_incarnation = progress.pending_fresh
             progress.fresh_round = 0
@@ -300,7 +300,7 @@ class Replication:
             core.freshness.note(led_at_ms, core.durable_commit_index, core.applied[0])
 
     def _voters(self) -> Iterator[Progress]:
-        configuration = self._core.configuration
+        configuration = self._core.journal.configuration
         return (each for each in self._members.values() if configuration.is_voter(each.node_id))
 
     def _has_lease(self) -> bool:
@@ -308,7 +308,7 @@ class Replication:
         if not core.settings.lease or self.is_lease_void or not core.has_applied_own_term:
             return False
         echoed = [core.now_ms, *(each.echoed_ms for each in self._voters())]
-        return core.now_ms < reached_by(core.configuration.majority, echoed) + core.settings.lease_ms
+        return core.now_ms < reached_by(core.journal.configuration.majority, echoed) + core.settings.lease_ms
 
     # --- answers to other rooms ---------------------------------------------------------------------------------------
 
@@ -324,10 +324,10 @@ class Replication:
     def progress(self) -> list[PeerProgress]:
         core = self._core
         listed = []
-        for node_id in core.configuration.others(core.node_id):
+        for node_id in core.journal.configuration.others(core.node_id):
             each = self._members[node_id]
             since_ms = core.now_ms - (self._began_ms if each.heard_ms is None else each.heard_ms)
-            is_voter = core.configuration.is_voter(node_id)
+            is_voter = core.journal.configuration.is_voter(node_id)
             listed.append(PeerProgress(node_id, is_voter, each.match_index, since_ms, each.needs_snapshot, each.room))
         return listed
 

@@ -46,7 +46,7 @@ class MembersRoom:
         no limit.
         """
         core = self._core
-        majority = core.configuration.majority
+        majority = core.journal.configuration.majority
         if not core.is_leading or majority == 1:
             return math.inf, []
         heard = self._replication.voters_room()

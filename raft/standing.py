@@ -63,7 +63,7 @@ class Standing:
 
     def may_speak(self, node_id: str) -> bool:
         """Return whether a message of ``node_id`` is to be looked at."""
-        newest = self._core.configuration
+        newest = self._core.journal.configuration
         if newest is not self._newest:
             self._newest = newest
             self._node_ids = frozenset(newest.members)

@@ -62,7 +62,7 @@ class Storing:
     def withdraw(self, writes: Writes) -> bool:
         core, journal = self._core, self._core.journal
         invariant(self._outstanding is writes, "the writes that are withdrawn are the outstanding ones")
-        if not core.is_leading or not core.configuration.is_alone(core.node_id):
+        if not core.is_leading or not core.journal.configuration.is_alone(core.node_id):
             return False
         # A configuration that others may know of stands, and so do a term, a vote and a leader's first entry: once that
         # is applied, all three are durable.
@@ -71,7 +71,7 @@ class Storing:
             return False
         self._outstanding = None
         journal.withdrawn()
-        commit_index = min(core.engine.commit_index, journal.last_index)
+        commit_index = min(core.journal.commit_index, journal.last_index)
         core.engine.set_time(core.now_ms)
         core.engine.set_applied(commit_index, commit_index=commit_index)
         return True
@@ -80,7 +80,7 @@ class Storing:
         """Take back the commit index of entries that we counted alone and that our disk lacks: they were not committed,
         and the next leader may put others in their place."""
         core = self._core
-        commit_index, durable_index = core.engine.commit_index, core.journal.durable_index
+        commit_index, durable_index = core.journal.commit_index, core.journal.durable_index
         if durable_index < commit_index:
             core.counted_alone_to = commit_index
             core.engine.set_applied(core.applied[0], commit_index=durable_index)

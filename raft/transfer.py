@@ -40,7 +40,7 @@ class Transfer:
         reachable = {each.node_id: each for each in self._replication.reachable_voters()}
         if to == core.node_id:
             raise InvalidArgument("to_node_id", "already leads the group", to)
-        if to and not core.configuration.is_voter(to):
+        if to and not core.journal.configuration.is_voter(to):
             raise InvalidArgument("to_node_id", "must name a voter of the group", to)
         if to and to not in reachable:
             raise Unavailable(f"{to} has not answered for {core.settings.election_ms_min:.0f} ms", retry_delay_ms=500)

@@ -235,6 +235,9 @@ class Replica:
 
     def _after(self, log: RaftLog) -> None:
         self.world.checks.turned(self)
+        journal, engine = log._core.journal, log._core.engine
+        assert journal.commit_index == engine._sync._SyncObj__raftCommitIndex, "PySyncObj tells its commit index"
+        assert journal.last == journal[-1][1:] and journal.last_index == journal[-1][1], "the journal's end is known"
         self._answer(log)
         self._snapshots(log)
         due_ms = max(self.world.now_ms + 0.01, self.true_ms(log.next_tick_ms))

@@ -120,11 +120,11 @@ def _uncounted_disk(patch: pytest.MonkeyPatch) -> None:
         self._core.engine.acknowledge(progress.node_id, progress.counted_index)
 
     patch.setattr(Replication, "_count", count)
-    patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
+    patch.setattr(Core, "durable_commit_index", property(lambda self: self.journal.commit_index))
 
 
 def _applies_before_its_log_files(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Core, "appliable_index", property(lambda self: self.engine.commit_index))
+    patch.setattr(Core, "appliable_index", property(lambda self: self.journal.commit_index))
 
 
 def _applies_all_that_is_durable(patch: pytest.MonkeyPatch) -> None:

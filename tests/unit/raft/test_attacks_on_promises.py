@@ -229,7 +229,7 @@ def _alone_with_entries_that_it_counted(is_handed_to_the_disk: bool) -> tuple[Ha
     group.append("n1", b"a")
     group.append("n1", b"b")
     group.pass_ms(1, "n1")
-    assert log._core.engine.commit_index == committed + 2
+    assert log._core.journal.commit_index == committed + 2
     if is_handed_to_the_disk:
         group.take("n1")
     log._core.engine.step_down(log.term + 1)

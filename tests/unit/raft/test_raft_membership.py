@@ -246,7 +246,7 @@ def test_what_had_no_room_is_taken_back_in_a_group_of_one_alone() -> None:
     group.append("n1", b"b")
     assert log.withdraw(writes)
     assert log.last == log.applied == before
-    assert log._core.engine.commit_index == before[0], "nothing else in its place is committed by that"
+    assert log._core.journal.commit_index == before[0], "nothing else in its place is committed by that"
     group.outstanding.clear()
     entry = group.append("n1", b"c")
     group.settle()

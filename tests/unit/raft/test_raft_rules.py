@@ -313,7 +313,7 @@ def _count_at_once(patch: pytest.MonkeyPatch) -> None:
         self._core.engine.acknowledge(progress.node_id, progress.counted_index)
 
     patch.setattr(Replication, "_count", count)
-    patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
+    patch.setattr(Core, "durable_commit_index", property(lambda self: self.journal.commit_index))
 
 
 @rule("durability: a leader counts itself when its own disk has the entry", _count_at_once)
@@ -684,8 +684,10 @@ def _one_change() -> None:
 
 def _forget_rollback(self, index, original=Journal.truncate) -> None:
     kept = deepcopy((self._configurations, self._registries))
+    in_force = self.configuration, self.roster
     original(self, index)
     self._configurations, self._registries = kept
+    self.configuration, self.roster = in_force
 
 
 @rule("membership: a truncated change is rolled back", replaced(Journal, "truncate", _forget_rollback))
@@ -707,7 +709,7 @@ def _rollback() -> None:
 
 
 def _drop_suffix(self, index, term, configuration, *, was_kept, original=Journal.reset) -> None:
-    self._entries = self._entries[: self._start + 1]
+    self.truncate(self.base[0] + 1)
     original(self, index, term, configuration, was_kept=False)
 
 
