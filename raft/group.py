@@ -8,7 +8,7 @@ keeps it::
     append(payload) ...                            at the leader: proposals
     tick(now_ms)
     outbox()   ->  messages that may leave at once
-    ready()    ->  writes for the log files, synced as a whole
+    storing.ready()   ->  writes for the log files, synced as a whole
     synced(writes)
     outbox()   ->  messages that waited for them
     durable_commit_index   callers of entries up to here may be answered
@@ -85,9 +85,9 @@ class RaftLog:
     """A group's log. All calls come from one thread, the node's loop. Times are monotonic milliseconds.
 
     The node also calls: :attr:`members` changes the group's members, :attr:`transfer` hands leadership over,
-    :attr:`window` drops entries and takes snapshots, :attr:`standing` says which nodes are heard, :attr:`room` which
-    members can store, :attr:`applying` hands out committed entries, :attr:`refusals` counts refused messages, and
-    :attr:`disputes` lists claims of members against this log.
+    :attr:`storing` hands out writes, :attr:`window` drops entries and takes snapshots, :attr:`standing` says which
+    nodes are heard, :attr:`room` which members can store, :attr:`applying` hands out committed entries,
+    :attr:`refusals` counts refused messages, and :attr:`disputes` lists claims of members against this log.
     """
 
     def __init__(
@@ -129,20 +129,22 @@ class RaftLog:
         engine.on_send = self._engine_sends
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
         self._core.incarnation = random.getrandbits(32)
+        self.doubts = self._core.doubts
+        """Doubts of followers about this leader's entries, until they are taken."""
         self.standing = Standing(self._core, joined or Roster())
         self.refusals = Refusals(group_id)
         self.disputes = Disputes(self._core)
         self._replication = Replication(self._core)
         self._following = Following(self._core, self.refusals)
         self._elections = Elections(self._core, is_first_incarnation=stored.is_empty)
-        self._storing = Storing(self._core, self._replication)
+        self.storing = Storing(self._core, self._replication)
         self.applying = Applying(self._core)
         self.members = Membership(
             self._core, self._replication, self._append, send_entries=self._send_entries, changed=self._changed
         )
         self.transfer = Transfer(self._core, self._replication)
         self.window = LogWindow(
-            self._core, self._replication, self._following, self._storing, self.applying, self._changed
+            self._core, self._replication, self._following, self.storing, self.applying, self._changed
         )
         self.room = MembersRoom(self._core, self._replication)
         self._seen_configuration: Configuration | None = None
@@ -226,7 +228,8 @@ class RaftLog:
 
     def take_doubts(self) -> Sequence[Doubt]:
         """Return the followers' doubts about this leader's entries since the last call."""
-        taken, self._core.doubts = self._core.doubts, []
+        taken = tuple(self.doubts)
+        self.doubts.clear()
         return taken
 
     def disown(self, index: int) -> bool:
@@ -327,7 +330,7 @@ class RaftLog:
         core = self._core
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
-        is_disk_hung = self._storing.is_disk_hung()
+        is_disk_hung = self.storing.is_disk_hung()
         self.disputes.tick()
         self._elections.tick(is_disk_hung=is_disk_hung)
         core.engine.tick()
@@ -345,7 +348,8 @@ class RaftLog:
         if not core.may_lead:
             self.transfer.begin_unasked()
         self._replication.tick()
-        self.transfer.tick()
+        if core.transferee:
+            self.transfer.tick()
 
     @property
     def next_tick_ms(self) -> float:
@@ -382,7 +386,7 @@ class RaftLog:
                 self._replication.begin()
                 self._following.offer = None
             else:
-                self._storing.leadership_ended()
+                self.storing.leadership_ended()
                 self._replication.end()
                 self.transfer.end()
                 self._elections.restart_timer()
@@ -401,7 +405,8 @@ class RaftLog:
 
     def outbox(self) -> Sequence[Message]:
         """Messages that may leave now. Each is handed over once."""
-        self._send_entries()
+        if self._has_unsent:
+            self._send_entries()
         return self._core.outbox.take()
 
     def _send_entries(self) -> None:
@@ -413,21 +418,10 @@ class RaftLog:
                 core.engine.set_time(core.now_ms)
                 core.engine.send_entries()
 
-    @property
-    def has_writes(self) -> bool:
-        """Return whether there are writes to make durable: entries, a term, a vote, the base. Not to be asked while
-        writes are outstanding."""
-        return self._storing.has_writes
-
-    def ready(self) -> Writes:
-        """Return the writes to make durable now, as a whole; empty if there are none, or while writes are
-        outstanding."""
-        return self._storing.ready()
-
     def synced(self, writes: Writes) -> None:
         """Record that ``writes`` are durable."""
         core = self._core
-        self._storing.synced(writes)
+        self.storing.synced(writes)
         if core.is_leading:
             core.engine.set_time(core.now_ms)
             if self._replication.became_durable():
@@ -438,7 +432,7 @@ class RaftLog:
         """Take ``writes`` back that the node could not store (there is no room). True: no other member can hold their
         entries, so they and all after them are taken back, and :attr:`last` is again the last durable entry. False:
         they stand; the node must try the same writes again, whole, or stop."""
-        is_withdrawn = self._storing.withdraw(writes)
+        is_withdrawn = self.storing.withdraw(writes)
         if is_withdrawn:
             self._changed()
         return is_withdrawn

@@ -39,11 +39,9 @@ class Storing:
     def is_outstanding(self) -> bool:
         return self._outstanding is not None
 
-    @property
-    def has_writes(self) -> bool:
-        return self._core.journal.is_dirty
-
     def ready(self) -> Writes:
+        """Return the writes to make durable now, as a whole; empty if there are none, or while writes are
+        outstanding."""
         core = self._core
         if self._outstanding is not None or core.is_installing or not core.journal.is_dirty:
             return []

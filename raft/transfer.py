@@ -73,10 +73,8 @@ class Transfer:
         self._unasked_from_ms = 0.0
 
     def tick(self) -> None:
-        """Send the word when the target has everything; give up in time."""
+        """During a hand-over: send the word when the target has everything; give up in time."""
         core = self._core
-        if not core.transferee:
-            return
         progress = self._replication.member(core.transferee)
         if progress is None or core.now_ms >= self._gives_up_ms:
             self._failed.add(core.transferee)

@@ -62,7 +62,7 @@ class Applier(Outstanding[Committed, AppliedState]):
     @property
     def is_free(self) -> bool:
         """True if every entry taken from the log is applied."""
-        return super().is_free and not self._rest
+        return self._work is None and not self._rest
 
     def apply(self, now_ms: float, group_commit: GroupCommit, *, is_wanted: bool) -> None:
         """Begin a transaction, if the thread is free and committed entries need not wait."""

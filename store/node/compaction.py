@@ -67,7 +67,8 @@ class Compaction:
         is_due = applied_index - self._last_index >= self._entries or self._stored_bytes >= due_bytes
         if is_due or is_long:
             self._compact(applied_index)
-        self._pace(log.progress if is_long else [])
+        if is_long or self.slowed or self._failed_tries:
+            self._pace(log.progress if is_long else [])
 
     def make_room(self, applied_index: int) -> None:
         """Shorten the log on a nearly full disk, but keep all entries that answering members lack."""

@@ -34,6 +34,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from cortado.errors import DataLoss, NotLeader, ResourceExhausted, Unavailable
@@ -44,7 +45,6 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.applier import Applier
 from cortado.store.node.changefeed.feed import ChangeFeed
-from cortado.store.node.conditions import Conditions
 from cortado.store.node.group_commit import GroupCommit
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.inbox import Inbox
@@ -93,8 +93,8 @@ class Driver:
         self.feed = ChangeFeed(group.machine.state.last_ts, group.process.limits, group.machine.features.late_from)
         self.pipeline = Pipeline(group, self.feed.recent)
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
-        self.after_step: Callable[[], None] = _nothing
-        """Called when the log has seen peers' messages: the doubts of followers are heard there."""
+        self.on_doubts: Callable[[], None] = _nothing
+        """Called when the log has doubts of followers to take."""
         self.on_configured: Callable[[], None] = _nothing
         """Called in the round after which another configuration or registry is in force."""
         self.after_round: Callable[[], None] = _nothing
@@ -102,11 +102,14 @@ class Driver:
         self.measures = RoundMeasures()
         self.leadership = Leadership(group.node_id, log)
         self.inbox = Inbox(monotonic_ms)
+        phases = self._phase_table()
+        of_phases = ([phases[each] for each in round_] for round_ in ROUNDS)
+        self._whole, self._proposed, self._durable, self._applied = of_phases
         self.writer = LogWriter(
             group,
             self.pipeline,
             self.read_index,
-            on_durable=lambda: self._go_on(self._durable),
+            on_durable=partial(self._go_on, self._durable),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
@@ -115,13 +118,10 @@ class Driver:
             group,
             self.pipeline,
             self.feed,
-            on_applied=lambda: self._go_on(self._applied),
+            on_applied=partial(self._go_on, self._applied),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
-        phases = self._phase_table()
-        of_phases = ([phases[each] for each in round_] for round_ in ROUNDS)
-        self._whole, self._proposed, self._durable, self._applied = of_phases
         self._closes_batch = False
         self._wants_storing = False
         self._group_commit = GroupCommit()
@@ -130,15 +130,10 @@ class Driver:
         self._roster: Roster | None = None
         self._is_only_voter = False
         self.readable_ts = None
-        self._conditions = Conditions(loop)
         self._scheduler = Scheduler(
-            loop,
-            monotonic_ms,
-            whole=self._round,
-            short=self._proposals_came,
-            after=self._conditions.look,
-            on_defect=self.fail,
+            loop, monotonic_ms, whole=self._round, short=self._proposals_came, on_defect=self.fail
         )
+        self._conditions = self._scheduler.conditions
         self.failure = None
 
     # --- state -------------------------------------------------------------------------------------------------
@@ -300,7 +295,7 @@ class Driver:
     def _nobody_waits(self) -> bool:
         """Return whether no caller and no work here depends on the next message."""
         is_idle = not self.pipeline.has_work and self.read_index.is_idle
-        return is_idle and self._conditions.is_empty and not self._is_paused and not self._scheduler.wants_whole
+        return is_idle and not self._conditions.waiting and not self._is_paused and not self._scheduler.wants_whole
 
     def _round(self) -> None:
         self.measures.rounds += 1
@@ -332,28 +327,31 @@ class Driver:
     def _step(self, now_ms: float) -> None:
         if not self.inbox.step(self.log.step, now_ms + self._group.process.limits.evaluate_slice_ms):
             self.schedule()
-        self.after_step()
+        if self.log.doubts:
+            self.on_doubts()
 
     def _tick(self, now_ms: float) -> None:
         # A leader that cannot apply takes no writes: another one may.
         election_ms = self._group.process.raft.election_ms_max
         is_stuck = self.applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
         self.veto(_DATA_STUCK, is_stuck)
-        self.writer.look_at_room(now_ms)
+        if self.pipeline.room.look(now_ms):
+            self.compaction.make_room(self.applied.index)
         self.log.tick(now_ms)
         self._look_at_leadership(now_ms)
 
     def _evaluate(self, now_ms: float) -> None:
         """Evaluate waiting proposals."""
-        may_evaluate, until_ms = self._may_evaluate, now_ms + self._group.process.limits.evaluate_slice_ms
-        if may_evaluate and not self.pipeline.fill(until_ms):
+        pipeline, until_ms = self.pipeline, now_ms + self._group.process.limits.evaluate_slice_ms
+        if pipeline.waiting and self._may_evaluate and not pipeline.fill(until_ms):
             # Other tasks of the loop go on first; the waiting proposals go on right after them.
             self.schedule()
 
     def _close(self, _now_ms: float) -> None:
         """Close the open batch if the log thread is free to store it at once and it waits for no more commands."""
         pipeline = self.pipeline
-        may_append = self._may_evaluate and pipeline.open.commands > 0 and pipeline.may_append and self.writer.is_free
+        is_filled = pipeline.open.commands > 0 and self.writer.is_free
+        may_append = is_filled and self._may_evaluate and pipeline.may_append
         self._closes_batch = may_append and not self._is_paused and not self._keeps_batch_open()
 
     def _append(self, _now_ms: float) -> None:
@@ -371,7 +369,7 @@ class Driver:
             pipeline.append_open()
             self._group_commit.closed()
             self._wants_storing = True
-            if pipeline.has_waiting:
+            if pipeline.waiting:
                 self.schedule()
 
     def _keeps_batch_open(self) -> bool:
@@ -381,7 +379,7 @@ class Driver:
         if paced_ms > now_ms:
             self._group_commit.hold_batch(paced_ms)
             return True
-        if self._is_only_voter or pipeline.has_waiting or pipeline.is_full or not self._conditions.is_empty:
+        if self._is_only_voter or pipeline.waiting or pipeline.is_full or self._conditions.waiting:
             return False
         return not self._group_commit.may_close(
             pipeline.open.commands, pipeline.open.size_bytes, now_ms, uncommitted=pipeline.uncommitted_callers
@@ -436,7 +434,7 @@ class Driver:
         if not (self._is_paused and self.applier.is_free):
             # Waiters on conditions need them applied; and a leader begins with its first entry.
             is_beginning = self.leadership.is_elected and not self.leadership.is_ready
-            is_wanted = is_beginning or not self._conditions.is_empty
+            is_wanted = is_beginning or bool(self._conditions.waiting)
             self.applier.apply(now_ms, self._group_commit, is_wanted=is_wanted)
 
     def _set_alarm(self, _now_ms: float) -> None:
@@ -444,7 +442,7 @@ class Driver:
         for each in (self.writer, self.applier):
             if each.retry_at_ms is not None:
                 due_ms = min(due_ms, each.retry_at_ms)
-        self._scheduler.want_at(due_ms)
+        self._scheduler.alarm.set(due_ms)
 
     def _go_on(self, steps: Sequence[Callable[[float], None]]) -> None:
         """Go on after a thread's report: by these steps, or by a whole round, which has them, if more waits."""

@@ -110,7 +110,7 @@ class Leadership:
         if leader and leader != self._seen_leader:
             self._seen_leader = leader
             self.changes += 1
-        if self.is_elected and not self.is_current:
+        if self.is_elected and not (leader == self._node_id and log.term == self._term):
             events.append(Lost(self._term))
             self.is_elected = self.is_ready = False
         if leader == self._node_id:

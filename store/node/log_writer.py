@@ -57,12 +57,14 @@ class LogWriter(Outstanding[Writes, None]):
         """When applied entries may be dropped from the log."""
 
     def take(self) -> Writes | None:
-        return self._log.ready() or None
+        return self._log.storing.ready() or None
 
     def is_small(self, work: Writes) -> bool:
-        size_bytes = sum([len(each.payload) for each in work])
-        if size_bytes > SMALL_BYTES or any(each.kind is not RecordKind.ENTRY for each in work):
-            return False
+        size_bytes = 0
+        for each in work:
+            size_bytes += len(each.payload)
+            if size_bytes > SMALL_BYTES or each.kind is not RecordKind.ENTRY:
+                return False
         if len(self._log.configuration.voters) == 1:
             # No other node takes over if the disk hangs.
             return False
@@ -80,11 +82,6 @@ class LogWriter(Outstanding[Writes, None]):
         self.compaction.durable(sum([len(each.payload) for each in work]), self._pipeline.applied.index)
         self._pipeline.batch_bytes_max = self.compaction.pacing.batch_bytes(self._limits.batch_bytes_max)
         self._on_durable()
-
-    def look_at_room(self, now_ms: float) -> None:
-        """Measure room now and then, and keep the log short if it is scarce."""
-        if self._pipeline.room.look(now_ms):
-            self.compaction.make_room(self._pipeline.applied.index)
 
     def no_room(self, work: Writes, error: ResourceExhausted) -> bool:
         if not self.refused_for:

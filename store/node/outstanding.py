@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from cortado.errors import ResourceExhausted
@@ -98,9 +99,7 @@ class Outstanding(ABC, Generic[Work, Outcome]):
         self.retry_at_ms = None
         self.is_busy = True
         self._handed_ms = now_ms
-        self._thread.submit(
-            lambda: self.run(work), lambda outcome: self._heard(work, outcome), is_small=self.is_small(work)
-        )
+        self._thread.submit(partial(self.run, work), partial(self._heard, work), is_small=self.is_small(work))
 
     def is_stuck(self, now_ms: float, *, refused_ms: float, busy_ms: float) -> bool:
         """Return whether the work found no room for ``refused_ms``, or the thread has been at it for ``busy_ms``."""

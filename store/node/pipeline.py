@@ -70,9 +70,11 @@ class Pipeline:
         self._monotonic_ms = group.process.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
-        self._waiting: deque[Proposed] = deque()
+        self.waiting: deque[Proposed] = deque()
+        """The proposals in line."""
         self._draw = Drawing(limits.examined_percent).draw
-        self._open = Batch()
+        self.open = Batch()
+        """The batch that is evaluated, and not appended yet."""
         # Holds the one write that the open batch had no room for; else None.
         self._next: Batch | None = None
         self._appended: deque[Batch] = deque()
@@ -82,7 +84,7 @@ class Pipeline:
         self._to_answer: list[Batch] = []  # Applied, and not answered before that.
         # The last commit acknowledged in ended terms. Until it is applied, its writes are unknown here.
         self._lost_to = ZERO
-        self._layers = Layers([self._open.layer])
+        self._layers = Layers([self.open.layer])
         self.applied: AppliedState = machine.state
         self.features = machine.features
         self.requests = Requests()
@@ -98,18 +100,18 @@ class Pipeline:
 
     def propose(self, proposal: Proposed) -> None:
         """Put a proposal in line; it will have its answer."""
-        self._waiting.append(proposal)
+        self.waiting.append(proposal)
         self.requests.add(proposal)
 
     @property
     def is_idle(self) -> bool:
         """True if every proposal has its answer, but for those that rest elsewhere."""
-        return not self._waiting and not self._open.answers and not self.has_uncommitted
+        return not self.waiting and not self.open.answers and not self.has_uncommitted
 
     @property
     def use(self) -> tuple[int, int]:
         """Return how many proposals are in line, and how many batches are appended and not committed."""
-        return len(self._waiting), len(self._appended) - self._answered
+        return len(self.waiting), len(self._appended) - self._answered
 
     @property
     def appended_bytes(self) -> int:
@@ -117,24 +119,14 @@ class Pipeline:
         return self._appended_bytes
 
     @property
-    def has_waiting(self) -> bool:
-        """True if a proposal is in line."""
-        return bool(self._waiting)
-
-    @property
     def has_work(self) -> bool:
         """True if a proposal is in line, is not appended, or is applied and its answer has waited for that."""
-        return self.has_waiting or self._open.commands > 0 or bool(self._to_answer)
+        return bool(self.waiting) or self.open.commands > 0 or bool(self._to_answer)
 
     @property
     def is_full(self) -> bool:
         """True if a write waits for the open batch to be appended, as the head of the next one."""
         return self._next is not None
-
-    @property
-    def open(self) -> Batch:
-        """Return the batch that is evaluated, and not appended yet."""
-        return self._open
 
     @property
     def has_uncommitted(self) -> bool:
@@ -154,7 +146,7 @@ class Pipeline:
     @property
     def is_crowded(self) -> bool:
         """True if too much is not applied to add the open batch."""
-        return self._appended_bytes + self._open.size_bytes > self._limits.entries_in_flight_bytes_max
+        return self._appended_bytes + self.open.size_bytes > self._limits.entries_in_flight_bytes_max
 
     @property
     def ceiling(self) -> Timestamp:
@@ -193,22 +185,22 @@ class Pipeline:
         """Return the last unapplied batch, open or appended; it ``has_ended`` when it is applied, or never will be."""
         if self._next is not None:
             return self._next
-        if self._open.commands:
-            return self._open
+        if self.open.commands:
+            return self.open
         return self._appended[-1] if self._appended else None
 
     # --- evaluating --------------------------------------------------------------------------------------------
 
     def fill(self, until_ms: float) -> bool:
         """Evaluate into the open batch while it has room; False if time ran out before."""
-        if not self._waiting:
+        if not self.waiting:
             return True
-        if not self._open.commands:
-            self._open.seen = self._draw_seen()
+        if not self.open.commands:
+            self.open.seen = self._draw_seen()
         physical_ms = self._clock.physical_ms
         began_ms = now_ms = self._monotonic_ms()
-        while self._waiting and self._has_room() and now_ms <= until_ms:
-            proposal = self._waiting.popleft()
+        while self.waiting and self._has_room() and now_ms <= until_ms:
+            proposal = self.waiting.popleft()
             if proposal.waiters == 0:
                 self.leave(proposal, Unavailable("the caller went away"))
             else:
@@ -216,16 +208,16 @@ class Pipeline:
                 proposal.evaluated_ms = now_ms
                 self._evaluate(proposal, physical_ms)
             now_ms = self._monotonic_ms()
-        self._open.evaluating_ms += now_ms - began_ms
-        return now_ms <= until_ms or not self._waiting or not self._has_room()
+        self.open.evaluating_ms += now_ms - began_ms
+        return now_ms <= until_ms or not self.waiting or not self._has_room()
 
     def take_resting(self) -> list[Answer]:
         """Take the open batch's answers, if none of its proposals changes anything."""
-        return self._open.take_resting()
+        return self.open.take_resting()
 
     def append_open(self) -> None:
         """Append the open batch to the log. If that raises, the batch is still the open one, with its callers."""
-        batch = self._open
+        batch = self.open
         batch.forgotten = self._forgetting.of(batch, self.applied)
         after = self._log.last
         before_ts = self._appended[-1].last_ts if self._appended else self.applied.last_ts
@@ -240,20 +232,20 @@ class Pipeline:
         self._appended_bytes += batch.size_bytes
         self._forgetting.appended(batch)
         if self._next is None:
-            self._open = Batch()
-            self._layers.push(self._open.layer)
+            self.open = Batch()
+            self._layers.push(self.open.layer)
         else:
-            self._open, self._next = self._next, None
+            self.open, self._next = self._next, None
 
     def _has_room(self) -> bool:
-        if self._next is not None or self._open.is_complete or self.awaits_applying:
+        if self._next is not None or self.open.is_complete or self.awaits_applying:
             return False
-        return self._open.has_room_for(self._waiting[0], self.batch_bytes_max, self._limits.batch_commands_max)
+        return self.open.has_room_for(self.waiting[0], self.batch_bytes_max, self._limits.batch_commands_max)
 
     def _evaluate(self, proposal: Proposed, physical_ms: int) -> None:
         try:
             ts = proposal.tick(self._clock, physical_ms)
-            seen = None if self._open.seen is None else Seen(self._open.seen.collected)
+            seen = None if self.open.seen is None else Seen(self.open.seen.collected)
             reader = self._layers.reader(self._machine.snapshot(ts, seen), seen, self._recent, self.applied.last_ts)
             if self.features.is_closed and not proposal.while_closed:
                 self.features.check_open()
@@ -262,16 +254,16 @@ class Pipeline:
             else:
                 batch = self._accept(proposal, ts, self.features.add_to(reader, ts, proposal.evaluate(reader, ts)))
             if seen is not None and batch is not None and batch.seen is not None:
-                if batch is not self._open:
+                if batch is not self.open:
                     # Its entry follows the open one, whose effects were not there before that.
-                    seen.forget(self._open.layer.versions)
+                    seen.forget(self.open.layer.versions)
                 batch.seen.add(seen)
         except CortadoError as refusal:
-            self._open.answer(proposal, refusal, rests=True)
+            self.open.answer(proposal, refusal, rests=True)
         except Exception:
             _LOG.exception("a defect in evaluating a write; nothing was changed")
             defect = Internal("evaluating the write failed; see the server's log")
-            self._open.answer(proposal, defect, rests=True)
+            self.open.answer(proposal, defect, rests=True)
 
     def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Batch | None:
         """Take an evaluation into the open batch, or the next; None if it writes nothing. Raises TooLarge,
@@ -285,7 +277,7 @@ class Pipeline:
             newest = self.newest_in_flight
             ts = self.applied.last_ts if newest is None else newest.last_ts
             result = WriteResult(ts, proposal.encode_reply(ts, evaluation.reply), evaluation.reply)
-            self._open.answer(proposal, result, rests=True)
+            self.open.answer(proposal, result, rests=True)
             return None
         reply = proposal.encode_reply(ts, evaluation.reply)
         size_bytes = command_bytes(evaluation, reply)
@@ -307,7 +299,7 @@ class Pipeline:
     def _accept_run(self, run: Run, reader: OverlayReader, first: Timestamp) -> Batch | None:
         effects = run.effects(reader, first, self.features.parts, self._limits.command_bytes_max)
         if not effects.accepted:
-            self._open.answer(run, effects.result(first), rests=True)
+            self.open.answer(run, effects.result(first), rests=True)
             return None
         batch = self._room_for(run, size_bytes := effects.size_bytes)
         self._layers.newest.wrote(effects.keys, batch.add_run(run, first, effects, size_bytes))
@@ -316,7 +308,7 @@ class Pipeline:
     def _room_for(self, proposal: Proposed, size_bytes: int, *, is_alone: bool = False) -> Batch:
         """Return the open batch, or the next one: for effects larger than their request let expect, since an entry must
         not be, and for effects that need an entry to themselves. Raises ResourceExhausted."""
-        batch = self._open
+        batch = self.open
         self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
         if batch.commands and (is_alone or batch.size_bytes + size_bytes > self.batch_bytes_max):
             batch = self._next = Batch(seen=self._draw_seen())
@@ -432,13 +424,13 @@ class Pipeline:
         again += [answer.proposal for batch in above for answer in batch.answers]
         lost = [answer.proposal for batch in refused for answer in batch.answers if not answer.rests]
         self._clear(kept)
-        self._waiting.extendleft(reversed(again))
+        self.waiting.extendleft(reversed(again))
         for proposal in lost:
             self.leave(proposal, error)
 
     def refuse_waiting(self, error: CortadoError) -> None:
         """End all proposals in line."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for proposal in waiting:
             self.leave(proposal, error)
 
@@ -463,7 +455,7 @@ class Pipeline:
 
     def _unappended(self) -> list[Batch]:
         """Return the open batch, and the one to follow it."""
-        return [self._open] if self._next is None else [self._open, self._next]
+        return [self.open] if self._next is None else [self.open, self._next]
 
     def _clear(self, kept: Sequence[Batch] = ()) -> None:
         """Give up all batches but those ``kept``, which were appended first."""
@@ -473,8 +465,8 @@ class Pipeline:
         self._appended_bytes = sum(batch.size_bytes for batch in kept)
         self._forgetting.restart(kept)
         self._answered = min(self._answered, len(kept))
-        self._open, self._next = Batch(), None
-        self._layers = Layers([*(batch.layer for batch in kept), self._open.layer])
+        self.open, self._next = Batch(), None
+        self._layers = Layers([*(batch.layer for batch in kept), self.open.layer])
         self._follow()
 
     def _follow(self, features: Sequence[Feature] | None = None) -> None:

@@ -1,19 +1,102 @@
-"""Run the driver's rounds: as soon as the loop comes to it, at most one at a time, or at a set time.
+"""Run the driver's rounds: as soon as the loop comes to it, at most one at a time, or at a set time. After each round
+the callers that wait for a condition are looked at.
 
 A round is short if only proposals came. A caller that needs more asks for a whole one, which is then run instead.
+
+The timer is moved only if it would come too late. It rarely needs to ring: mostly another round comes first, and sets
+it to a later time. To cancel a timer and make another one each time costs more than to let it come, look, and wait on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
+from typing import Final
 
-from cortado.store.node.alarm import Alarm
+from cortado.errors import CortadoError
+
+# No timer is set for less: a clock read a little early must not make it spin.
+_DELAY_MS_MIN: Final = 0.5
+
+
+class Alarm:
+    """Calls ``ring`` once at the time that it was set to last; the callee sets it again."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], float], ring: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._monotonic_ms = monotonic_ms
+        self._ring = ring
+        self._timer: asyncio.TimerHandle | None = None
+        self._comes_ms = math.inf
+        self._due_ms = math.inf
+
+    def set(self, due_ms: float) -> None:
+        """Ring at ``due_ms`` of the monotonic clock, and not at the time set before. Infinity: do not ring."""
+        self._due_ms = due_ms
+        if self._timer is not None:
+            if self._comes_ms <= due_ms:
+                return  # the timer comes early enough, and then waits on
+            self.cancel()
+        if due_ms < math.inf:
+            self._comes_ms = due_ms
+            delay_ms = max(due_ms - self._monotonic_ms(), _DELAY_MS_MIN)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._rings)
+
+    def cancel(self) -> None:
+        """Do not ring until it is set again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _rings(self) -> None:
+        self._timer = None
+        if self._due_ms > self._monotonic_ms() + _DELAY_MS_MIN:
+            self.set(self._due_ms)
+        else:
+            self._ring()
+
+
+class Conditions:
+    """All waiters for a condition of the node's state. They are asked after each round, so callers need not poll."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+
+    def wait(self, condition: Callable[[], bool]) -> asyncio.Future[None]:
+        """Return a future that is done once ``condition`` holds at a look."""
+        watcher: asyncio.Future[None] = self._loop.create_future()
+        self.waiting.append((condition, watcher))
+        return watcher
+
+    def look(self) -> None:
+        """Tell the waiters whose condition holds now."""
+        waiting, self.waiting = self.waiting, []
+        for condition, watcher in waiting:
+            if watcher.done():
+                continue
+            if condition():
+                watcher.set_result(None)
+            else:
+                self.waiting.append((condition, watcher))
+
+    def fail(self, error: CortadoError) -> None:
+        """Tell the waiters whose condition holds, and end the others with ``error``: no round follows."""
+        self.look()
+        waiting, self.waiting = self.waiting, []
+        for _, watcher in waiting:
+            if not watcher.done():
+                watcher.set_exception(error)
+                # A cancelled waiter must not leave an "exception was never retrieved" in the log.
+                watcher.exception()
 
 
 class Scheduler:
-    """Calls rounds on the loop, until it is stopped. ``after`` is called behind each. ``on_defect`` hears each
-    exception: the half-done state is then unknown."""
+    """Calls rounds on the loop, until it is stopped. ``on_defect`` hears each exception: the half-done state is then
+    unknown."""
 
     def __init__(
         self,
@@ -22,15 +105,16 @@ class Scheduler:
         *,
         whole: Callable[[], None],
         short: Callable[[], None],
-        after: Callable[[], None],
         on_defect: Callable[[BaseException], None],
     ) -> None:
         self._loop = loop
         self._whole = whole
         self._short = short
-        self._after = after
         self._on_defect = on_defect
-        self._alarm = Alarm(loop, monotonic_ms, self.run_whole)
+        self.conditions = Conditions(loop)
+        """The callers that wait for what a round may bring about."""
+        self.alarm = Alarm(loop, monotonic_ms, self.run_whole)
+        """Runs a whole round at the time to which it is set."""
         self._is_scheduled = False
         self._is_stopped = False
         self.wants_whole = False
@@ -47,10 +131,6 @@ class Scheduler:
             self._is_scheduled = True
             self._loop.call_soon(self._scheduled)
 
-    def want_at(self, due_ms: float) -> None:
-        """Run a whole round at ``due_ms`` of the monotonic clock, and not at the time set before."""
-        self._alarm.set(due_ms)
-
     def run_whole(self) -> None:
         """Run a whole round now."""
         if not self._is_stopped:
@@ -59,7 +139,7 @@ class Scheduler:
     def stop(self) -> None:
         """Run no more rounds."""
         self._is_stopped = True
-        self._alarm.cancel()
+        self.alarm.cancel()
 
     def _scheduled(self) -> None:
         self._is_scheduled = False
@@ -71,4 +151,5 @@ class Scheduler:
             round_()
         except Exception as defect:
             self._on_defect(defect)
-        self._after()
+        if self.conditions.waiting:
+            self.conditions.look()

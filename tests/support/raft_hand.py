@@ -106,7 +106,7 @@ class Hand:
 
     def take(self, node_id: str) -> Writes:
         """Take its writes, which stay outstanding until :meth:`sync`."""
-        writes = self.logs[node_id].ready()
+        writes = self.logs[node_id].storing.ready()
         if writes:
             self.outstanding[node_id] = writes
         return writes

@@ -291,7 +291,7 @@ class Scene(Hand):
     def _has_work(self, node_id: str) -> bool:
         """Return whether its disk has something to store, or to apply."""
         log = self.logs[node_id]
-        return log.has_writes or log.applying.backlog > 0
+        return log._core.journal.is_dirty or log.applying.backlog > 0
 
     def _do_campaign(self, node_id: str) -> None:
         """Campaign in steps, since the random times and the number of tries are unknown."""

@@ -170,7 +170,7 @@ class Replica:
         log.tick(self.local_ms())
         self._send(log.outbox())
         if self.installing is None:
-            if not self.storing and (writes := log.ready()):
+            if not self.storing and (writes := log.storing.ready()):
                 self._store(writes)
             if not self.applying and (entries := log.applying.take()):
                 self._apply(entries)

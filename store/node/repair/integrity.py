@@ -71,7 +71,7 @@ class Integrity:
         store.on_damage = self._met
         store.newest_request = lambda: self._newest_request(driver)
         group.log.examine = self.examiner.examine
-        driver.after_step = self._hear_doubts
+        driver.on_doubts = self._hear_doubts
 
     async def start(self) -> None:
         """Verify as much as the walk at a start has time for, and go on in the background."""

@@ -316,7 +316,7 @@ def test_bytes_of_strangers_change_nothing(body: bytes) -> None:
     except Exception:
         group.logs["n1"].step("n2", body)
         assert (group.logs["n1"].last, group.logs["n1"].durable_commit_index) == before
-        assert not group.logs["n1"].ready()
+        assert not group.logs["n1"].storing.ready()
 
 
 @given(st.integers(3, 1 << 40), st.integers(1, 1 << 40), st.binary(max_size=300), st.data())

@@ -103,7 +103,7 @@ def test_what_a_leader_disowns_is_truncated_with_the_term_that_it_left() -> None
     group.sync("n1")
     assert group.disks["n1"].last == log.last == (4, 2)
     assert group.disks["n1"].state.term == 3
-    assert not log.has_writes
+    assert not log._core.journal.is_dirty
     assert group.start("n1").last == (4, 2)
 
 

@@ -103,7 +103,7 @@ def test_the_writes_that_become_durable_are_those_that_were_taken() -> None:
     log = committed_by(Hand(1))
     log.append(Encoded(b"b"))
     log.tick(1.0)
-    writes = log.ready()
+    writes = log.storing.ready()
     log.synced(writes)
     for again in (writes, list(writes)):
         with broken("the writes that became durable are the outstanding ones"):
@@ -183,7 +183,7 @@ def test_a_snapshot_is_installed_where_nothing_is_outstanding_and_it_is_ahead() 
         log.window.install(meta)
     log.applying.applied(entries)
     log.append(Encoded(b"c"))
-    writes = log.ready()
+    writes = log.storing.ready()
     with broken("nothing is stored where a snapshot is installed"):
         log.window.install(meta)
     log.synced(writes)

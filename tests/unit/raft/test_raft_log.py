@@ -59,7 +59,7 @@ def test_writes_are_taken_once_and_beside_them_entries_to_apply_each_once() -> N
     second = group.append("n1", b"b")
     group.pass_ms(1)
     assert group.take("n1")
-    assert not log.ready()
+    assert not log.storing.ready()
     assert not log.applying.take()
     third = group.append("n1", b"c")
     group.pass_ms(1)
@@ -179,7 +179,7 @@ def test_nothing_is_handed_over_while_the_log_is_reset_to_a_snapshot() -> None:
     request = pb.VoteRequest(term=4, last_index=99, last_term=3)
     group.forge("n3", "n2", term=4, vote_request=request)
     assert log.term == 4
-    assert log.ready() == []
+    assert log.storing.ready() == []
     assert log.applying.take() == ()
     group.write("n2", writes)
     group.applied["n2"] = [Entry(50, 1, Nothing())]
