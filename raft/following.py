@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from cortado.errors import DataLoss
@@ -193,5 +192,5 @@ class Following:
         self.offer = None
 
 
-def _is_in_order(terms: Sequence[int]) -> bool:
-    return all(one <= other for one, other in pairwise(terms))
+def _is_in_order(terms: list[int]) -> bool:
+    return terms == sorted(terms)

@@ -117,11 +117,13 @@ class Progress:
             return prev_index != self.probe_prev
         return prev_index <= self.match_index
 
-    def is_overdue(self, settings: RaftSettings, now_ms: float) -> bool:
+    def is_overdue(self, retransmit_ms: float, now_ms: float) -> bool:
         """Return whether the entries under way should be sent again. The wait doubles: entries that a member cannot
         take, damaged here or there, would be sent for ever."""
-        wait_ms = settings.retransmit_ms * (1 << min(self.resent, _RETRANSMIT_DOUBLINGS_MAX))
-        return bool(self.in_flight) and now_ms - self.moved_ms >= wait_ms
+        if not self.in_flight:
+            return False
+        wait_ms = retransmit_ms * (1 << min(self.resent, _RETRANSMIT_DOUBLINGS_MAX))
+        return now_ms - self.moved_ms >= wait_ms
 
     def probe(self) -> None:
         """Begin again with one message: messages under way will not be answered, or do not fit."""

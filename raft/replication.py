@@ -23,6 +23,7 @@ class Replication:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._retransmit_ms = core.settings.retransmit_ms
         self.rounds = Rounds()
         self._members: dict[str, Progress] = {}
         self._offers: dict[str, SnapshotMeta] = {}
@@ -76,43 +77,47 @@ class Replication:
             core.engine.disconnect(to)
             return
         prev = message["prevLogIdx"], message["prevLogTerm"]
-        for chunk in self._chunks(entries):
-            self._send_chunk(progress, prev, chunk)
-            prev = chunk[-1][1], chunk[-1][2]
+        for records, size_bytes, last in self._chunks(entries):
+            self._send_chunk(progress, prev, records, size_bytes, last[0])
+            prev = last
             if not progress.has_window(core.settings):
                 core.engine.set_next_index(to, prev[0] + 1)
                 core.engine.disconnect(to)
                 return
 
-    def _chunks(self, entries: Sequence[EngineEntry]) -> Iterator[list[EngineEntry]]:
-        chunk: list[EngineEntry] = []
-        size = 0
-        for entry in entries:
-            entry_bytes = len(entry[0].stored(self._core.group_id))
-            if chunk and size + entry_bytes > self._core.settings.message_bytes_max:
-                yield chunk
-                chunk, size = [], 0
-            chunk.append(entry)
-            size += entry_bytes
-        if chunk:
-            yield chunk
+    def _chunks(self, entries: Sequence[EngineEntry]) -> Iterator[tuple[list[bytes], int, tuple[int, int]]]:
+        """Yield the entries of each message in their stored form, their bytes, and the last one's index and term."""
+        group_id, bytes_max = self._core.group_id, self._core.settings.message_bytes_max
+        records: list[bytes] = []
+        size, last = 0, (0, 0)
+        for record, index, term in entries:
+            stored = record.stored(group_id)
+            if records and size + len(stored) > bytes_max:
+                yield records, size, last
+                records, size = [], 0
+            records.append(stored)
+            size += len(stored)
+            last = index, term
+        if records:
+            yield records, size, last
 
-    def _send_chunk(self, progress: Progress, prev: tuple[int, int], chunk: Sequence[EngineEntry]) -> None:
+    def _send_chunk(
+        self, progress: Progress, prev: tuple[int, int], records: list[bytes], size_bytes: int, last_index: int
+    ) -> None:
         core = self._core
-        records = [entry[0].stored(core.group_id) for entry in chunk]
+        committed = core.durable_commit_index
         message = pb.RaftMessage(
             append=pb.AppendEntries(
                 prev_index=prev[0],
                 prev_term=prev[1],
-                commit_index=core.durable_commit_index,
+                commit_index=committed,
                 round=self.rounds.current,
                 records=records,
             )
         )
         self._send(progress, message)
-        last_index = chunk[-1][1]
-        progress.sent(prev[0], last_index, sum(map(len, records)), core.now_ms)
-        progress.told_commit = max(progress.told_commit, min(core.durable_commit_index, last_index))
+        progress.sent(prev[0], last_index, size_bytes, core.now_ms)
+        progress.told_commit = max(progress.told_commit, min(committed, last_index))
 
     def _send(self, progress: Progress, message: pb.RaftMessage) -> None:
         core = self._core
@@ -159,7 +164,7 @@ class Replication:
         core = self._core
         is_any = False
         for progress in self._members.values():
-            if not progress.is_overdue(core.settings, core.now_ms):
+            if not progress.is_overdue(self._retransmit_ms, core.now_ms):
                 continue
             if progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
                 progress.resent += 1

@@ -123,7 +123,7 @@ def encode_body(purpose: Purpose, oldest: int, records: Sequence[LogRecord] = ()
 
 def stored_bytes(offset: int, body_bytes: int) -> int:
     """Return how long a frame at ``offset`` is in the file."""
-    behind_first = HEAD_BYTES + body_bytes - _first_piece_bytes(offset)
+    behind_first = HEAD_BYTES + body_bytes - (_PIECE_BYTES - offset % SECTOR_BYTES)
     if behind_first <= 0:
         return _aligned(HEAD_BYTES + body_bytes + STAMP_BYTES)
     sectors, last = divmod(behind_first - 1, _PIECE_BYTES)
@@ -141,7 +141,7 @@ def encode_frame(segment: int, offset: int, body: bytes) -> bytes:
 
 
 def _cut(content: bytes, offset: int, place: int) -> bytes:
-    first = _first_piece_bytes(offset)
+    first = _PIECE_BYTES - offset % SECTOR_BYTES
     pieces = [content[:first]]
     pieces += [content[start : start + _PIECE_BYTES] for start in range(first, len(content), _PIECE_BYTES)]
     last_bytes = len(pieces[-1]) + STAMP_BYTES
@@ -186,10 +186,6 @@ def _many_stamps(place: int, sector: int, count: int) -> npt.NDArray[np.uint8]:
     return (numbers | np.uint64(0x8000_0001)).astype(np.uint32).astype(">u4").view(np.uint8).reshape(-1, STAMP_BYTES)
 
 
-def _first_piece_bytes(offset: int) -> int:
-    return _PIECE_BYTES - offset % SECTOR_BYTES
-
-
 def _aligned(length: int) -> int:
     return -(-length // ALIGNMENT) * ALIGNMENT
 
@@ -217,7 +213,7 @@ def body_at(content: bytes, segment: int, offset: int, begins: int = 0) -> bytes
     if end is None or end - begins > len(content):
         return None
     stored = content[offset - begins : end - begins]
-    first = _first_piece_bytes(offset)
+    first = _PIECE_BYTES - offset % SECTOR_BYTES
     starts = range(first + STAMP_BYTES, len(stored), SECTOR_BYTES)
     pieces = [stored[:first], *(stored[start : start + _PIECE_BYTES] for start in starts)]
     body_bytes = int.from_bytes(stored[4:8], "big")

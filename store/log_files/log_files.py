@@ -163,7 +163,8 @@ class LogFiles:
             return
         change = self._followed(records)
         with self._failures():
-            self._remove_refused()
+            if self._refused_name is not None:
+                self._remove_refused()
             self._make_room(length_of_body(records))
             oldest = self._ledger.oldest_needed(change)
             body = encode_body(Purpose.APPEND, oldest, records)

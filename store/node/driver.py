@@ -289,6 +289,7 @@ class Driver:
                 return
             may_close = self.writer.is_free and (self._closes_batch or not pipeline.may_append)
             if pipeline.open.commands > 0 and not may_close:
+                self._set_alarm(self._monotonic_ms())
                 return
         self._round()
 

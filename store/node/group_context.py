@@ -38,5 +38,5 @@ class GroupContext:
         """Raise Unavailable if the node stops, or the data is no state."""
         if self.process.life.is_stopping:
             raise Unavailable("the node is stopping", retry_delay_ms=1_000)
-        if self.is_installing:
+        if self.store.unreadable:
             raise Unavailable(f"this replica cannot serve: {self.store.unreadable}", retry_delay_ms=1_000)

@@ -136,12 +136,14 @@ class Pipeline:
     @property
     def uncommitted_callers(self) -> int:
         """Return how many callers wait for appended batches."""
-        return sum([batch.callers for batch in islice(reversed(self._appended), self.use[1])])
+        uncommitted = len(self._appended) - self._answered
+        return sum([each.callers for each in islice(reversed(self._appended), uncommitted)]) if uncommitted else 0
 
     @property
     def may_append(self) -> bool:
         """False if too much is appended and not committed, or not applied, to add the open batch."""
-        return self.use[1] < self._limits.entries_in_flight_max and not self.is_crowded
+        uncommitted = len(self._appended) - self._answered
+        return uncommitted < self._limits.entries_in_flight_max and not self.is_crowded
 
     @property
     def is_crowded(self) -> bool:

@@ -47,8 +47,8 @@ class Phase(Enum):
 WHOLE: Final = tuple(Phase)
 """Every phase: a message came, a timer is due, or a part of the node asked."""
 
-PROPOSED: Final = (Phase.EVALUATE, Phase.CLOSE, Phase.ALARM)
-"""Only proposals came: they join the open batch. A whole round follows if there is more to do than to keep it open."""
+PROPOSED: Final = (Phase.EVALUATE, Phase.CLOSE)
+"""Only proposals came: they join the open batch. A whole round follows, or ALARM if the batch is just kept open."""
 
 DURABLE: Final = (Phase.SEND, Phase.STORE, Phase.ANSWER, Phase.APPLY, Phase.ALARM)
 """The log thread reports: messages that waited for the disk leave, and callers are answered. If more waits, a whole

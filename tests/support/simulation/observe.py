@@ -14,7 +14,7 @@ from cortado import invariants
 from cortado.raft.disputes import Disputes
 from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
-from cortado.store.node.pacing import Pacing
+from cortado.store.node.compaction import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.repair.damaged_segments import DamagedSegments
