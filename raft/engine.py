@@ -210,6 +210,7 @@ class Engine:
             raftMaxTimeout=2 * _NEVER_S,
         )
         self._sync = _SYNCOBJ.SyncObj(self._node(node_id), (), conf=conf, transport=self._transport)
+        self._receive = self._transport.receive
         # syncobj.py:177 starts every process at entry 1, and would apply the log again from there.
         self._sync._SyncObj__raftLastApplied = applied_index
 
@@ -371,9 +372,6 @@ class Engine:
         if node is None:
             node = self._nodes[node_id] = _Peer(node_id)
         return node
-
-    def _receive(self, node: _Peer, message: Sent) -> None:
-        self._transport.receive(node, message)
 
 
 assert ENGINE_NO_OP[0] == _SYNCOBJ._COMMAND_TYPE.NO_OP

@@ -158,7 +158,8 @@ class LogFiles:
     def append(self, records: Sequence[LogRecord]) -> None:
         """All of ``records`` are durable when it returns. Raises ResourceExhausted, and nothing is appended;
         StorageFailed, and whether they are is unknown: the process must end."""
-        self._check_usable()
+        if self._failure is not None:
+            raise self._unusable()
         if not records:
             return
         change = self._followed(records)
@@ -171,7 +172,8 @@ class LogFiles:
             self._write_frame(encode_frame(self._ledger.segments[-1].number, self._end, body))
             self._ledger.make(change)
             self._oldest = oldest
-            self._drop_old()
+            if self._ledger.segments[0].number < oldest:
+                self._drop_old()
 
     def writes_alone(self, records: Sequence[LogRecord]) -> bool:
         """Return whether an append of ``records`` is one write and one sync: it creates no segment, removes none, and
@@ -183,7 +185,8 @@ class LogFiles:
     def leave(self, number: int) -> None:
         """Append to segment ``number`` no more, so that it goes when nothing needs it. Raises ResourceExhausted;
         StorageFailed; DataLoss if nothing can be appended to it at all."""
-        self._check_usable()
+        if self._failure is not None:
+            raise self._unusable()
         if self._ledger.segments[-1].number == number:
             with self._failures():
                 self._remove_refused()
@@ -305,8 +308,7 @@ class LogFiles:
             self._failure = error
             raise
 
-    def _check_usable(self) -> None:
+    def _unusable(self) -> Unavailable | StorageFailed:
         if isinstance(self._failure, Unavailable | StorageFailed):
-            raise self._failure
-        if self._failure is not None:
-            raise StorageFailed(f"the log files failed before: {self._failure}")
+            return self._failure
+        return StorageFailed(f"the log files failed before: {self._failure}")

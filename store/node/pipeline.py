@@ -329,7 +329,9 @@ class Pipeline:
     def answer_committed(self) -> int:
         """Answer the callers of all committed batches; return how many. Only while the term of their appending
         lasts."""
-        callers, committed = self._answer_applied(), self._log.durable_commit_index
+        callers, committed = 0, self._log.durable_commit_index
+        if self._to_answer:
+            callers = self._answer_applied()
         while self._answered < len(self._appended) and self._appended[self._answered].index <= committed:
             batch = self._appended[self._answered]
             if batch.is_answered_applied:

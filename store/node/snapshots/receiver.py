@@ -81,6 +81,7 @@ class Refetching:
 
 
 State: TypeAlias = Idle | Fetching | Pausing | Installing | Refetching
+_INSTALLING: Final = (Pausing, Installing, Refetching)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class SnapshotReceiver:
     @property
     def is_installing(self) -> bool:
         """True from before the driver is paused until it goes on."""
-        return isinstance(self._state, Pausing | Installing | Refetching)
+        return isinstance(self._state, _INSTALLING)
 
     @property
     def progress(self) -> ReceiverProgress | None:
@@ -166,9 +167,10 @@ class SnapshotReceiver:
 
     def poll(self) -> None:
         """Look whether the leader offers something. Cheap; call it after each round."""
-        if self.is_installing:
+        state = self._state
+        if isinstance(state, _INSTALLING):
             return
-        offer, state = self._log.window.snapshot_offer, self._state
+        offer = self._log.window.snapshot_offer
         if offer is not None and self._is_new(offer.meta):
             self._stop_task()
             fetch = self._new_fetch(offer.sender, offer.meta)

@@ -114,22 +114,21 @@ class SnapshotSender:
 
     def poll(self) -> None:
         """Look which members need a snapshot. Cheap; call it after each round."""
-        now_ms = self._monotonic_ms()
         if self._made:
-            self._drop_idle(now_ms)
+            self._drop_idle(self._monotonic_ms())
         needs = self._log.window.snapshot_needs
         for satisfied in self._offered.keys() - set(needs):
             del self._offered[satisfied]
         if not needs:
             return
-        peers = self._reachable(needs)
-        newest = self._newest
+        peers, newest = self._reachable(needs), self._newest
+        may_copy = self._copying is None and not self._store.unreadable
         if newest is not None and newest.meta.index + 1 >= self._first_index():
             self._offer(peers, newest)
         elif newest is not None and newest.readers:
             # The log has left it behind. A snapshot that is half fetched is worth more than a new beginning.
             return
-        elif peers and self._copying is None and not self._store.unreadable and now_ms >= self._not_before_ms:
+        elif peers and may_copy and self._monotonic_ms() >= self._not_before_ms:
             self._copy()
 
     @property
