@@ -145,12 +145,13 @@ class Disputes:
     def _other_entry(self, message: pb.RaftMessage, kind: str) -> tuple[int, int] | None:
         """Return index and term of the first entry that another committed entry contradicts."""
         core, append = self._core, message.append
+        committed = self._committed
         if kind == "snapshot":
-            return self._other(message.snapshot.index, message.snapshot.term)
-        found = self._other(append.prev_index, append.prev_term)
+            return self._other(message.snapshot.index, message.snapshot.term, committed)
+        found = self._other(append.prev_index, append.prev_term, committed)
         first = append.prev_index + 1
         # Most messages follow the committed entries: nothing of them is decoded here.
-        for index in range(max(first, core.journal.base[0]), min(first + len(append.records), self._committed + 1)):
+        for index in range(max(first, core.journal.base[0]), min(first + len(append.records), committed + 1)):
             if found is not None:
                 break
             try:
@@ -158,11 +159,11 @@ class Disputes:
             except DataLoss:
                 # Damaged, and dropped as a whole when it is taken.
                 return None
-            found = self._other(index, record.term)
+            found = self._other(index, record.term, committed)
         return found
 
-    def _other(self, index: int, term: int) -> tuple[int, int] | None:
-        ours = self._core.journal.term_at(index) if 1 <= index <= self._committed else None
+    def _other(self, index: int, term: int, committed: int) -> tuple[int, int] | None:
+        ours = self._core.journal.term_at(index) if 1 <= index <= committed else None
         return (index, term) if ours not in (None, term) else None
 
     @property

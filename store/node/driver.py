@@ -122,11 +122,9 @@ class Driver:
             on_refused=self.schedule,
             on_failure=self.fail,
         )
-        self._closes_batch = False
-        self._wants_storing = False
+        self._closes_batch = self._wants_storing = False
         self._group_commit = GroupCommit()
-        self._is_paused = False
-        self._is_closed = False
+        self._is_paused = self._is_closed = self._is_stuck = False
         self._roster: Roster | None = None
         self._is_only_voter = False
         self.readable_ts = None
@@ -335,7 +333,9 @@ class Driver:
         # A leader that cannot apply takes no writes: another one may.
         election_ms = self._group.process.raft.election_ms_max
         is_stuck = self.applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
-        self.veto(_DATA_STUCK, is_stuck)
+        if is_stuck != self._is_stuck:
+            self._is_stuck = is_stuck
+            self.veto(_DATA_STUCK, is_stuck)
         if self.pipeline.room.look(now_ms):
             self.compaction.make_room(self.applied.index)
         self.log.tick(now_ms)
