@@ -130,7 +130,7 @@ def contexts_of(files: TlsFiles) -> Contexts:
     looking = context(ssl.PROTOCOL_TLS_CLIENT)
     looking.set_alpn_protocols(["h2"])
     return Contexts(
-        serving=context(ssl.PROTOCOL_TLS_SERVER),
+        serving=context(ssl.PROTOCOL_TLS_SERVER, kind=SlicedContext),
         calling=context(ssl.PROTOCOL_TLS_CLIENT),
         calling_host=context(ssl.PROTOCOL_TLS_CLIENT, check_hostname=True),
         looking=looking,

@@ -36,6 +36,7 @@ from cortado.store.peers.service import Certificate, PeersService
 from cortado.store.peers.tls import caller_of, why_failed
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.ports.accepting import accept
+from cortado.store.ports.sliced_tls import taken
 
 
 class _Greeted(NamedTuple):
@@ -175,13 +176,12 @@ class PeerListener:
     async def _connected(self, connection: Connection, accepted: socket.socket) -> Certificate:
         """Return role and name of the caller's certificate, None if this node serves without any."""
         certificates = self._transport.certificates
-        loop = asyncio.get_running_loop()
         if certificates is None:
-            await loop.connect_accepted_socket(lambda: connection, accepted)
+            await taken(accepted, lambda: connection, None)
             return None
         context = certificates.current().contexts.serving
         try:
-            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=context)
+            await taken(accepted, lambda: connection, context)
         except ssl.SSLError as problem:
             refusal = PeerRefused(f"{connection.who}: {why_failed(problem, 'a node')}")
             self._transport.report("", "refused", refusal)
@@ -192,6 +192,6 @@ class PeerListener:
         """Say why, if the caller can hear it."""
         if not connection.is_made and self._transport.certificates is None:
             with suppress(OSError):
-                await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+                await taken(accepted, lambda: connection, None)
         if connection.is_made:
             await connection.refuse(error)

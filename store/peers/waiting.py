@@ -21,6 +21,7 @@ from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.tls import caller_of
 from cortado.store.ports.accepting import accept
+from cortado.store.ports.sliced_tls import taken
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -83,12 +84,10 @@ class WaitingListener:
 
     async def _asks_to_join(self, connection: Connection, accepted: socket.socket) -> bool:
         """Return whether the caller is a node that asks to join. Raises PeerRefused for a frame that no node sends."""
-        loop = asyncio.get_running_loop()
         if self._certificates is None:
-            await loop.connect_accepted_socket(lambda: connection, accepted)
+            await taken(accepted, lambda: connection, None)
         else:
-            serving = self._certificates.current().contexts.serving
-            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=serving)
+            await taken(accepted, lambda: connection, self._certificates.current().contexts.serving)
             role, name = caller_of(connection.told("peercert"))
             check_certificate(name, (role, name))
         connection.expect(**{kind.name: self._limits.hello_bytes_max for kind in (Kind.JOIN, Kind.HELLO)})

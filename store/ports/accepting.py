@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from cortado.store.ports.sliced_tls import SlicedObject
+from cortado.store.ports.sliced_tls import taken
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -107,16 +107,10 @@ class Listener:
             await asyncio.sleep(0)
 
     async def _take(self, accepted: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        tls: dict[str, Any] = {}
-        if self._context is not None:
-            timeouts = {"ssl_handshake_timeout": self._handshake_s, "ssl_shutdown_timeout": _GOODBYE_S}
-            tls = {"ssl": self._context(), **timeouts}
+        context = None if self._context is None else self._context()
+        timeouts = {"ssl_handshake_timeout": self._handshake_s, "ssl_shutdown_timeout": _GOODBYE_S}
         try:
-            transport, _ = await loop.connect_accepted_socket(self._protocol, accepted, **tls)
-            opened = transport.get_extra_info("ssl_object")
-            if isinstance(opened, SlicedObject):
-                opened.attach(transport)
+            await taken(accepted, self._protocol, context, **timeouts)
         except OSError as problem:
             # Those of ssl are among them. Whoever scans a port would fill a log that everybody reads.
             _LOG.debug("a connection was not made: %s", problem)

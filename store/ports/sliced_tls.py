@@ -16,6 +16,7 @@ socket.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -118,8 +119,20 @@ class SlicedObject(ssl.SSLObject):
             transport.resume_reading()
 
 
+async def taken(
+    accepted: socket.socket, protocol: Callable[[], asyncio.Protocol], context: ssl.SSLContext | None, **timeouts: float
+) -> None:
+    """Make an accepted connection one of ``protocol``, with TLS if there is a ``context``. Raises OSError, of which
+    those of ssl are some."""
+    tls: dict[str, Any] = {} if context is None else {"ssl": context, **timeouts}
+    transport, _ = await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted, **tls)
+    opened = transport.get_extra_info("ssl_object")
+    if isinstance(opened, SlicedObject):
+        opened.attach(transport)
+
+
 class SlicedContext(ssl.SSLContext):
-    """A context for connections of :class:`~cortado.store.ports.accepting.Listener`, which attaches them."""
+    """A context for connections that :func:`taken` makes."""
 
     sslobject_class = SlicedObject
 

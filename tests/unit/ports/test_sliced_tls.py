@@ -7,6 +7,7 @@ import random
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,7 @@ from cortado.store.ports import sliced_tls
 from cortado.store.ports.accepting import Listener
 from support.certificates import Certifier
 
+ROOT = Path(__file__).parents[3]
 WAIT_S = 30.0
 RUNNERS: list[Callable[[Coroutine[Any, Any, Any]], Any]] = [uvloop.run, asyncio.run]
 
@@ -74,15 +76,15 @@ class Caller:
         self._writer.close()
 
 
-async def received(contexts: Contexts, records: list[bytes], source: random.Random | None = None) -> list[bytes]:
+async def received(
+    serving: ssl.SSLContext, calling: ssl.SSLContext, records: list[bytes], source: random.Random | None = None
+) -> list[bytes]:
     """Send the records at once; return the parts that a protocol receives."""
     protocol = Taking(sum(map(len, records)), source)
     taken = socket.create_server(("127.0.0.1", 0))
-    listener = Listener(
-        [taken], lambda: protocol, context=lambda: contexts.anybody, handshake_s=WAIT_S, handshakes_max=9
-    )
+    listener = Listener([taken], lambda: protocol, context=lambda: serving, handshake_s=WAIT_S, handshakes_max=9)
     listener.start()
-    caller = Caller(contexts.looking)
+    caller = Caller(calling)
     await caller.connect(taken.getsockname())
     caller.send(records)
     await asyncio.wait_for(protocol.is_whole, WAIT_S)
@@ -92,11 +94,13 @@ async def received(contexts: Contexts, records: list[bytes], source: random.Rand
 
 
 @pytest.mark.parametrize("run", RUNNERS)
+@pytest.mark.parametrize("port", ["anybody", "clients", "serving"])
 def test_records_of_one_byte_are_opened_piece_by_piece(
-    contexts: Contexts, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    contexts: Contexts, run: Callable[..., Any], port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sliced_tls, "SLICE_S", -1.0)
-    parts = run(received(contexts, [b"x"] * 20_000))
+    serving, calling = getattr(contexts, port), contexts.looking if port == "anybody" else contexts.calling
+    parts = run(received(serving, calling, [b"x"] * 20_000))
     # A record has 22 bytes more than its content. The first piece may have come with the handshake.
     assert max(map(len, parts)) <= 2 * sliced_tls.PIECE_BYTES // 22
 
@@ -110,5 +114,11 @@ def test_all_bytes_come_in_their_order_however_a_protocol_pauses(
     monkeypatch.setattr(sliced_tls, "SLICE_S", slice_s)
     source = random.Random(seed)
     records = [source.randbytes(source.choice((1, 30, 5_000, 16_384))) for _ in range(300)]
-    parts = run(received(contexts, records, source))
+    parts = run(received(contexts.anybody, contexts.looking, records, source))
     assert b"".join(parts) == b"".join(records)
+
+
+def test_all_accepted_connections_are_made_where_tls_is_sliced() -> None:
+    made = "connect_accepted_socket("
+    found = [path for path in (ROOT / "store").rglob("*.py") if made in path.read_text()]
+    assert [path.name for path in found] == ["sliced_tls.py"]
