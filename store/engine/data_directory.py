@@ -4,7 +4,7 @@
 
     cortado-data/
       LOCK             flock'ed by the process that has the directory open; its process id as text
-      FORMAT           "cortado-data 11\\n": the format of all files here; written last: if it exists, all do
+      FORMAT           "cortado-data 12\\n": the format of all files here; written last: if it exists, all do
       identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "...", "crc32c": "..."}
       engine/          LMDB's data.mdb and lock.mdb
       log/             the log files (``cortado.store.log_files``)
@@ -38,7 +38,7 @@ from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_private
 from cortado.store.files.regular_files import open_regular, read_regular
 
-FORMAT_VERSION: Final = 11
+FORMAT_VERSION: Final = 12
 ENGINE_DIRECTORY: Final = "engine"
 LOG_DIRECTORY: Final = "log"
 

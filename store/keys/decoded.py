@@ -29,6 +29,7 @@ from cortado.errors import DataLoss, InvalidArgument
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED, decode_part, end_of_parts
 from cortado.store.keys.dump import show_value
+from cortado.store.keys.groups import SEGMENT_BYTES
 from cortado.store.keys.keyspace import (
     INDEX_PREFIX_BYTES,
     KV_SPACE,
@@ -44,7 +45,6 @@ from cortado.store.keys.keyspace import (
 from cortado.store.keys.types import KeyType, KeyValue, LogicalKey
 
 REQUEST_ID_BYTES: Final = 20
-_SEGMENT_BYTES: Final = 4
 _NUMBER_BYTES: Final = 8
 _JOINED: Final = b"joined"
 _LET_IN: Final = b"let in by"
@@ -204,7 +204,7 @@ def _decode_other_space(key: bytes) -> DecodedKey | None:
         return DecodedKey(KeyKind.LOG_FILE, key, log_segment=int.from_bytes(segment), offset=int.from_bytes(offset))
     if key[:1] >= KV_SPACE:
         return None
-    segment, rest = key[:_SEGMENT_BYTES], key[_SEGMENT_BYTES:]
+    segment, rest = key[:SEGMENT_BYTES], key[SEGMENT_BYTES:]
     if len(rest) == REQUEST_ID_BYTES:
         ts = Timestamp.from_bytes(rest[:TIMESTAMP_BYTES])
         return DecodedKey(KeyKind.REQUEST, key, ts=ts, request_segment=int.from_bytes(segment), request_id=rest)

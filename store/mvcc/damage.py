@@ -10,20 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import add
-from typing import Final, Self
+from typing import Self
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Disordered, Space
 from cortado.store.keys.dump import dump
+from cortado.store.keys.groups import request_id_of
 from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
-
-GROUP_BYTES: Final = 4
-GROUP_ID: Final = 1
-"""The id of the one group that a node belongs to."""
-SEGMENT: Final = (1).to_bytes(4)
-"""The prefix of the ids of the requests that group 1 remembers. The checksum of such a record does not cover it, so
-keys are compared with it: a record of another segment is a damaged one of ours."""
-SEGMENT_BYTES: Final = len(SEGMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +57,14 @@ class Damage:
 
 def item_text(space: Space, key: bytes) -> str:
     """Return a stored key of the data or of the remembered requests, for people."""
-    return dump(key) if space is Space.DATA else f"the remembered request {key[SEGMENT_BYTES:].hex()}"
+    return dump(key) if space is Space.DATA else f"the remembered request {request_id_of(key).hex()}"
 
 
-def damaged_keys(space: Space, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
+def damaged_keys(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
     """Return the keys of the items, of the data or of remembered requests, with a wrong checksum, in their order."""
-    covered = keys if space is Space.DATA else [key[SEGMENT_BYTES:] for key in keys]
     pieces = [RESET] * (3 * len(keys))
-    pieces[0::3] = covered
+    pieces[0::3] = keys
     pieces[1::3] = values
-    is_ours = space is Space.DATA or all(key.startswith(SEGMENT) for key in keys)
-    if is_ours and checksum(b"".join(pieces)) == 0:
+    if checksum(b"".join(pieces)) == 0:
         return []
-    wrong = [checksum(each) != RESIDUE for each in map(add, covered, values)]
-    if not is_ours:
-        wrong = [each or not key.startswith(SEGMENT) for each, key in zip(wrong, keys, strict=True)]
-    return list(compress(keys, wrong))
+    return list(compress(keys, [checksum(each) != RESIDUE for each in map(add, keys, values)]))

@@ -137,7 +137,7 @@ class VersionStore(StoredVersions):
             keys, values = [*keys, behind[0]], [*values, behind[1]]
             # No key is a prefix of another: the versions of smaller ones lie before those of a greater one.
             is_clear = logical_of(behind[0]) > last
-        return is_clear and not (doubted or self.suspect or damaged_keys(Space.DATA, keys, values))
+        return is_clear and not (doubted or self.suspect or damaged_keys(keys, values))
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> Split:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts; one part is counted exactly."""

@@ -118,7 +118,7 @@ class StoredVersions:
 
     def _reported(self, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
         """Return the keys of damaged items, in their order, after ``on_damage`` was told of each."""
-        found = damaged_keys(Space.DATA, keys, values)
+        found = damaged_keys(keys, values)
         for key in found:
             self.on_damage(Damage.at(Space.DATA, key))
         return found

@@ -95,7 +95,7 @@ def _look(space: Space, anchor: bytes, page: Page, is_exhausted: bool) -> tuple[
     """Return the last item that is whole and in order; the damaged runs before it, and at the end also behind it; and
     the keys of items that are damaged under their true keys."""
     keys = page.keys
-    wrong = damaged_keys(space, keys, page.values)
+    wrong = damaged_keys(keys, page.values)
     if not wrong and not any(map(ge, keys, islice(keys, 1, None))) and (not keys or keys[0] > anchor):
         return (keys[-1] if keys else anchor), [], []
     runs: list[_Run] = []

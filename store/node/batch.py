@@ -51,6 +51,8 @@ class Batch:
     with leadership.
     """
 
+    segment: bytes
+    """The prefix of its group's remembered requests."""
     layer: Layer = field(default_factory=Layer)
     answers: list[Answer] = field(default_factory=list)
     commands: int = 0
@@ -171,7 +173,7 @@ class Batch:
         items = encode_in_turn(effects.keys, effects.payloads, first, effects.places, effects.expiries)
         self.items += items
         self.layer.add(effects.keys, items)
-        records = encode_each(run.request_ids, run.hashes, first, effects.replies)
+        records = encode_each(self.segment, run.request_ids, run.hashes, first, effects.replies)
         if effects.refused:
             records = [records[place] for place in accepted]
         self.results += records
@@ -202,7 +204,7 @@ class Batch:
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
         """Take the record from which its request is answered from now on."""
-        record = encode_remembered(request_id, remembered)
+        record = encode_remembered(self.segment + request_id, remembered)
         self.results.append((request_id, record))
         self.result_bytes += len(record)
 

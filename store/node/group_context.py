@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from cortado.errors import Unavailable
 from cortado.raft.group import RaftLog
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.node.group_range import GroupRange
 from cortado.store.node.process import Process
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage_thread import Storage
 

@@ -26,11 +26,11 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.slices import SliceReader
 from cortado.store.node.admission import Gate
 from cortado.store.node.budget import Share
 from cortado.store.node.group_context import GroupContext
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_storage import LogStorage
 from cortado.store.node.loop_delay import LoopDelay
@@ -98,11 +98,11 @@ class Host:
         Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
         """
         loop = asyncio.get_running_loop()
-        opened = open_group(self.process, GROUP_ID, joining=self._joining)
+        opened = open_group(self.process, META_GROUP, joining=self._joining)
         self.log_thread = self._make_log_storage(loop)
         self.storage_thread = self._make_thread(loop, "storage")
         group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
-        self.meta = self._replicas[GROUP_ID] = Replica(group)
+        self.meta = self._replicas[META_GROUP.group_id] = Replica(group)
         self.loop_delay.start(loop)
         self.process.clock_watch.start(self._voters, self._veto_clock)
         await self.meta.start()

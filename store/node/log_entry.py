@@ -38,7 +38,7 @@ from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
-FORMAT: Final = 9
+FORMAT: Final = 10
 
 # A mutation's overhead: the timestamp behind a key, the kind and checksums of a value, and the two lengths.
 MUTATION_OVERHEAD_BYTES: Final = 29

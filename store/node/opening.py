@@ -23,8 +23,8 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import GroupRange
 from cortado.store.node.process import Process
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.state_machine import StateMachine
 
 
@@ -52,16 +52,17 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) 
     return replace(stored, hard_state=replace(state, owner=owner))
 
 
-def open_group(process: Process, group_id: int, *, joining: Roster | None) -> OpenedGroup:
+def open_group(process: Process, of: GroupRange, *, joining: Roster | None) -> OpenedGroup:
     """Open the group as it is stored. Without a log, begin a group of one; or, if ``joining``, stay empty, and hear the
     members that let this node in.
 
     Writes, durably, when a group begins. Raises DataLoss if stored data is damaged or contradicts the applied state;
     ResourceExhausted.
     """
-    log_files, member = process.log_files, process.identity.as_member(process.identity.storage_id)
+    group_id, log_files = of.group_id, process.log_files
+    member = process.identity.as_member(process.identity.storage_id)
     store = VersionStore(process.engine)
-    machine = StateMachine(process.engine, store, group_id=group_id)
+    machine = StateMachine(process.engine, store, of)
     stored = stored_log(log_files.take_groups(), group_id, owner=member.storage_id)
     if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
@@ -82,7 +83,7 @@ def open_group(process: Process, group_id: int, *, joining: Roster | None) -> Op
     )
     # Above every timestamp that was ever committed or promised here, even if the physical clock is behind.
     process.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
-    return OpenedGroup(GroupRange(group_id), store, machine, log)
+    return OpenedGroup(of, store, machine, log)
 
 
 def _is_begun(stored: StoredLog, member: Member) -> bool:

@@ -73,7 +73,8 @@ class Pipeline:
         self.waiting: deque[Proposed] = deque()
         """The proposals in line."""
         self._draw = Drawing(limits.examined_percent).draw
-        self.open = Batch()
+        self._segment = group.of.segment
+        self.open = Batch(self._segment)
         """The batch that is evaluated, and not appended yet."""
         # Holds the one write that the open batch had no room for; else None.
         self._next: Batch | None = None
@@ -234,7 +235,7 @@ class Pipeline:
         self._appended_bytes += batch.size_bytes
         self._forgetting.appended(batch)
         if self._next is None:
-            self.open = Batch()
+            self.open = Batch(self._segment)
             self._layers.push(self.open.layer)
         else:
             self.open, self._next = self._next, None
@@ -313,7 +314,7 @@ class Pipeline:
         batch = self.open
         self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
         if batch.commands and (is_alone or batch.size_bytes + size_bytes > self.batch_bytes_max):
-            batch = self._next = Batch(seen=self._draw_seen())
+            batch = self._next = Batch(self._segment, seen=self._draw_seen())
             self._layers.push(batch.layer)
         return batch
 
@@ -469,7 +470,7 @@ class Pipeline:
         self._appended_bytes = sum(batch.size_bytes for batch in kept)
         self._forgetting.restart(kept)
         self._answered = min(self._answered, len(kept))
-        self.open, self._next = Batch(), None
+        self.open, self._next = Batch(self._segment), None
         self._layers = Layers([*(batch.layer for batch in kept), self.open.layer])
         self._follow()
 

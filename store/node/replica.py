@@ -85,6 +85,7 @@ class Replica:
     def __init__(self, group: GroupContext) -> None:
         process = group.process
         self._group = group
+        self.group_id = group.of.group_id
         self.process = process
         self._loop = asyncio.get_running_loop()
         self._catalog_cache = CatalogCache()
@@ -125,7 +126,7 @@ class Replica:
         """Changes of the members, and of the leader."""
         self.watches = Watches(
             store=group.store,
-            group_id=group.of.group_id,
+            group_id=self.group_id,
             limits=process.limits,
             feed=driver.feed,
             run_scan=process.scan,

@@ -28,7 +28,8 @@ from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
 from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
+from cortado.store.keys.groups import SEGMENT_BYTES
+from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling, Removal
 from cortado.store.mvcc.reader import Reader, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_of
@@ -41,6 +42,7 @@ from cortado.store.node.changefeed.index import IndexWriter
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.collection.removals import Removals, remove_densely
 from cortado.store.node.features.registration import Registered
+from cortado.store.node.group_range import GroupRange
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
@@ -59,12 +61,13 @@ _FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
 class StateMachine:
     """One group's applied state in the engine. :meth:`apply` runs on the storage thread, the rest on the loop."""
 
-    def __init__(self, engine: Engine, versions: VersionStore, *, group_id: int = GROUP_ID) -> None:
+    def __init__(self, engine: Engine, versions: VersionStore, of: GroupRange) -> None:
         """Raises DataLoss if the stored state is damaged."""
         self._engine = engine
         self._versions = versions
-        self._group_id = group_id
-        self._state_key, self._reset_key = applied_key(group_id), reset_key(group_id)
+        self._group_id = of.group_id
+        self._segment, self._requests_end = of.requests
+        self._state_key, self._reset_key = applied_key(of.group_id), reset_key(of.group_id)
         self._record_left: bytes | None = None
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
@@ -141,10 +144,10 @@ class StateMachine:
         OutcomeUnknown if damage may hide its record."""
         doubted = self._versions.suspect_requests
         with self._engine.read() as txn:
-            encoded = txn.get(Space.REQUESTS, SEGMENT + request_id)
+            encoded = txn.get(Space.REQUESTS, self._segment + request_id)
             # The floor of the same transaction: an older one may be below records that were just forgotten.
             floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
-        remembered = answer_of(request_id, encoded, floor)
+        remembered = answer_of(self._segment, request_id, encoded, floor)
         if remembered is None and (doubted or self._versions.suspect_requests):
             self._check_not_hidden(request_id, {**doubted, **self._versions.suspect_requests})
         return remembered
@@ -161,12 +164,12 @@ class StateMachine:
                 for request_id in request_ids
                 if request_id < floor
                 or request_id[:TIMESTAMP_BYTES] > ahead_of
-                or txn.get(Space.REQUESTS, SEGMENT + request_id) is not None
+                or txn.get(Space.REQUESTS, self._segment + request_id) is not None
             ]
         return frozenset(request_ids if self._versions.suspect_requests else found)
 
     def _check_not_hidden(self, request_id: bytes, doubted: Mapping[Damage, bytes]) -> None:
-        key = SEGMENT + request_id
+        key = self._segment + request_id
         for damage, end in doubted.items():
             if damage.start <= key < end:
                 problem = f"what is remembered of requests is damaged beside this one ({damage.what})"
@@ -178,11 +181,11 @@ class StateMachine:
         A damaged record is passed over. With one bit turned its id may speak of the year 2100; a floor above it would
         refuse every request until then, on every replica.
         """
-        start, bytes_max = SEGMENT + from_id, _PAGE_BYTES
+        start, bytes_max = self._segment + from_id, _PAGE_BYTES
         with self._engine.read() as txn:
             while True:
-                page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max, max_bytes=bytes_max)
-                wrong = set(damaged_keys(Space.REQUESTS, page.keys, page.values))
+                page = txn.page(Space.REQUESTS, start, self._requests_end, max_items=count_max, max_bytes=bytes_max)
+                wrong = set(damaged_keys(page.keys, page.values))
                 whole = [
                     (key[SEGMENT_BYTES:], len(record))
                     for key, record in zip(page.keys, page.values, strict=True)
@@ -354,7 +357,7 @@ class StateMachine:
 
     def _remember(self, txn: WriteTransaction, state: AppliedState, log_entry: LogEntry) -> AppliedState:
         self._results += len(log_entry.results)
-        txn.put_many(Space.REQUESTS, [(SEGMENT + request_id, record) for request_id, record in log_entry.results])
+        txn.put_many(Space.REQUESTS, [(self._segment + request_id, record) for request_id, record in log_entry.results])
         added_bytes = sum(len(record) for _, record in log_entry.results)
         return replace(
             state,
@@ -364,7 +367,7 @@ class StateMachine:
 
     def _forget(self, txn: WriteTransaction, state: AppliedState, floor: bytes) -> AppliedState:
         """Delete the records below ``floor``, and count them."""
-        start, end = SEGMENT + _FIRST_ID, SEGMENT + floor
+        start, end = self._segment + _FIRST_ID, self._segment + floor
         requests, request_bytes, exhausted = state.requests, state.request_bytes, False
         while not exhausted:
             page = txn.page(Space.REQUESTS, start, end, max_items=_PAGE_ITEMS)
@@ -372,7 +375,7 @@ class StateMachine:
             requests -= len(page.keys)
             request_bytes -= sum(map(len, page.values))
             txn.delete_range(Space.REQUESTS, start, end, max_items=len(page.keys))
-        if damaged_keys(Space.REQUESTS, *_first_of(txn, start)):
+        if damaged_keys(*_first_of(txn, start)):
             stuck_items, stuck_bytes = _forget_stuck(txn, start, end)
             requests, request_bytes = requests - stuck_items, request_bytes - stuck_bytes
         return replace(
@@ -389,7 +392,7 @@ def _forget_stuck(txn: WriteTransaction, start: bytes, end: bytes) -> tuple[int,
     """Delete damaged records that stand first: a range ends at a record whose key has turned upwards. Records do not
     move, so those before a whole record below ``end`` were below it, too. Returns how many go, and their bytes."""
     records = [(key, value()) for key, value in islice(txn.walk(Space.REQUESTS, start), _PAGE_ITEMS)]
-    wrong = set(damaged_keys(Space.REQUESTS, [key for key, _ in records], [value for _, value in records]))
+    wrong = set(damaged_keys([key for key, _ in records], [value for _, value in records]))
     below = [place for place, (key, _) in enumerate(records) if key < end and key not in wrong]
     count = below[-1] + 1 if below else 0
     txn.delete_places(Space.REQUESTS, start, range(count))

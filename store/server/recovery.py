@@ -41,9 +41,9 @@ from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.verifying import VerifyingPass
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.opening import stored_log
 from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.node.snapshots.marker import applied_key, marker_key, reset_key
@@ -90,7 +90,7 @@ class _Held:
     @property
     def applied(self) -> AppliedState | None:
         """Raises DataLoss."""
-        encoded = self.meta(applied_key(GROUP_ID))
+        encoded = self.meta(applied_key(META_GROUP.group_id))
         return None if encoded is None else AppliedState.decode(encoded)
 
 
@@ -108,7 +108,7 @@ def force_new_cluster(path: Path, *, dry_run: bool) -> str:
         found = _survey(held)
         if not found.removed:
             raise InvalidArgument("data-dir", "this node is a cluster of one already", found.member.node_id)
-        writes, _ = force_single_writes(GROUP_ID, held.log, found.member)
+        writes, _ = force_single_writes(META_GROUP.group_id, held.log, found.member)
         if held.log_files is None:
             return ""
         cluster_id = str(uuid.uuid4())
@@ -122,7 +122,7 @@ def reset_term(path: Path, *, dry_run: bool) -> TermReport:
     bounds, or that of its applied state is not; DataDirectoryError, ResourceExhausted; DataLoss if it is damaged."""
     with _held(path, may_write=not dry_run) as held:
         state = held.applied or AppliedState()
-        writes, report = reset_term_writes(GROUP_ID, held.log, (state.index, state.term))
+        writes, report = reset_term_writes(META_GROUP.group_id, held.log, (state.index, state.term))
         if held.log_files is not None:
             held.log_files.append([*held.resets, *writes])
         return report
@@ -158,12 +158,12 @@ def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
 
 def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, groups: Mapping[int, StoredGroup]) -> _Held:
     """Return the stores as :func:`cortado.store.node.opening.open_group` finds them. Raises DataLoss."""
-    held = _Held(path, engine, log_files, stored_log(groups, GROUP_ID, owner=engine.identity.storage_id), [])
-    encoded = held.meta(reset_key(GROUP_ID))
+    held = _Held(path, engine, log_files, stored_log(groups, META_GROUP.group_id, owner=engine.identity.storage_id), [])
+    encoded = held.meta(reset_key(META_GROUP.group_id))
     if encoded is not None:
-        state = decode_hard_state(GROUP_ID, encoded)
+        state = decode_hard_state(META_GROUP.group_id, encoded)
         if held.log.hard_state.base_index < state.base_index:
-            log, resets = reset_to(GROUP_ID, held.log, state)
+            log, resets = reset_to(META_GROUP.group_id, held.log, state)
             return replace(held, log=log, resets=resets)
     return held
 
@@ -173,7 +173,7 @@ def _survey(held: _Held) -> Survey:
     path, identity, log = held.path, held.engine.identity, held.log
     if not identity.cluster_id:
         raise Unsupported("recovery of this directory", f"{path} never joined a cluster, so it holds nothing")
-    if held.meta(marker_key(GROUP_ID)) is not None:
+    if held.meta(marker_key(META_GROUP.group_id)) is not None:
         problem = (
             f"{path} was receiving a snapshot when it stopped: its data is no complete state. Take another survivor, "
             "or start this one: it goes on by itself if the snapshot's file is whole"
@@ -183,7 +183,7 @@ def _survey(held: _Held) -> Survey:
     if state is None:
         raise Unsupported("recovery of this directory", f"{path} never received the cluster's data")
     # A log that ends before the applied index was lost in part.
-    Journal(GROUP_ID, log, (state.index, state.term))
+    Journal(META_GROUP.group_id, log, (state.index, state.term))
     return Survey(
         cluster_id=identity.cluster_id,
         member=_voter(log.roster, identity, path),

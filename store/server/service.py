@@ -29,7 +29,6 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
@@ -107,7 +106,7 @@ class Service:
             node_id=identity.node_id,
             term=term,
             timestamp=timestamp_message(ts),
-            region_id=GROUP_ID,
+            region_id=self.host.meta.group_id,
             region_epoch=REGION_EPOCH,
         )
         self._last_header = ts, header

@@ -20,7 +20,7 @@ from cortado.store.log_files.files import FolderFiles
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup, read_groups
 from cortado.store.log_files.segments import nothing_there
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.opening import stored_log
 
 
@@ -69,7 +69,7 @@ class Stores:
 
     def log(self) -> StoredLog:
         """Return the group's log as the files held it when they were opened, until a node took it. Raises DataLoss."""
-        return stored_log(self.log_files.groups, GROUP_ID, owner=self.engine.identity.storage_id)
+        return stored_log(self.log_files.groups, META_GROUP.group_id, owner=self.engine.identity.storage_id)
 
     def close(self) -> None:
         """Close both. Raises StorageFailed; both are closed then, too."""

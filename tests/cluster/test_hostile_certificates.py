@@ -15,7 +15,7 @@ from cortado.raft.records import KIND_DATA, Record
 from cortado.store.client import Client
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.opening import stored_log
 from cortado.store.peers.credentials import TlsFiles
 from cortado.store.peers.frames import Frame, Kind
@@ -44,7 +44,7 @@ class Attacker:
 
     def speak(self, target: ServerProcess, node_id: str, messages: list[pb.RaftMessage]) -> str:
         """Open a stream and send; return the error that ended it, or the answer."""
-        bodies = [GroupMessage(group_id=GROUP_ID, body=each.SerializeToString()) for each in messages]
+        bodies = [GroupMessage(group_id=META_GROUP.group_id, body=each.SerializeToString()) for each in messages]
         batch = PeerBatch(messages=bodies).SerializeToString()
         hello = self.hello(node_id).SerializeToString()
         return self._told(target, node_id, Frame(Kind.HELLO, hello), Frame(Kind.BATCH, batch))
@@ -58,7 +58,7 @@ class Attacker:
 
 
 def forged(term: int) -> list[pb.RaftMessage]:
-    record = Record(KIND_DATA, Encoded(b"forged"), 3, term + 1000).stored(GROUP_ID)
+    record = Record(KIND_DATA, Encoded(b"forged"), 3, term + 1000).stored(META_GROUP.group_id)
     append = pb.AppendEntries(prev_index=2, prev_term=1, commit_index=3, records=[record])
     asks = {"last_index": 1 << 40, "last_term": term + 1000, "is_transfer": True}
     return [
@@ -77,7 +77,7 @@ def forged(term: int) -> list[pb.RaftMessage]:
 def stored(node: ServerProcess) -> tuple[int, tuple[int, int], Identity]:
     """Return the term and last entry of a stopped node's log, and its identity."""
     with closing(LmdbEngine.open_stopped(node.data_dir)) as engine:
-        log = stored_log(read_log_groups(node.data_dir), GROUP_ID, owner=engine.identity.storage_id)
+        log = stored_log(read_log_groups(node.data_dir), META_GROUP.group_id, owner=engine.identity.storage_id)
         return log.hard_state.term, log.last, engine.identity
 
 
@@ -112,7 +112,7 @@ def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothi
                 # No member is asked about an id that is used up.
                 assert ("vouches for it" in said) == (attacker._identity is never)
                 hello = attacker.hello(node_id)
-                fetch = FetchSnapshotRequest(hello=hello, group_id=GROUP_ID, snapshot_id="since-1")
+                fetch = FetchSnapshotRequest(hello=hello, group_id=META_GROUP.group_id, snapshot_id="since-1")
                 vouch = VouchRequest(hello=hello, node_id="n9", storage_id="disk-9")
                 for kind, request in ((Kind.FETCH_SNAPSHOT, fetch), (Kind.VOUCH, vouch)):
                     assert refusal in attacker.ask(node, node_id, kind, request.SerializeToString())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.server.stores import Stores
 from support.cluster import Cluster
 
@@ -24,7 +24,7 @@ def poison(data_dir: Path) -> None:
     stores = Stores.open(data_dir, new_identity=lambda: pytest.fail("it is made"))
     try:
         state = replace(stores.log().hard_state, term=UINT64_MAX)
-        stores.log_files.append([state.log_record(GROUP_ID)])
+        stores.log_files.append([state.log_record(META_GROUP.group_id)])
     finally:
         stores.close()
 

@@ -19,6 +19,7 @@ from cortado.store.log_files.recovery import read_groups
 from cortado.store.log_files.segments import segment_name
 from cortado.store.mvcc.versions import Item, encode_versions
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
@@ -85,7 +86,7 @@ def damage_log(disk: LogDisk, segment: int, found: bytes) -> int:
 
 
 def _remembered(ts: Timestamp) -> bytes:
-    return encode_remembered(REQUEST_ID, Remembered(b"h" * 16, ts, b"reply"))
+    return encode_remembered(META_GROUP.segment + REQUEST_ID, Remembered(b"h" * 16, ts, b"reply"))
 
 
 def _store(engine: MemoryEngine, items: Sequence[Item], last: Timestamp) -> None:

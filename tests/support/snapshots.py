@@ -25,12 +25,12 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.group_context import GroupContext
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.opening import complete_reset, stored_log
 from cortado.store.node.process import NodeIdentity, Process
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key, reset_key
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
@@ -81,8 +81,8 @@ def fill(engine: Engine, *, index: int, term: int = 3, rows: int = 100, value_by
     with engine.write() as txn:
         txn.put_many(Space.DATA, sorted(encode_versions(keys, payloads, ts_of(index))))
         for request_id in ids:
-            record = encode_remembered(request_id, Remembered(b"h" * 16, ts_of(index), b"reply"))
-            txn.put(Space.REQUESTS, GROUP.to_bytes(4) + request_id, record)
+            key = META_GROUP.segment + request_id
+            txn.put(Space.REQUESTS, key, encode_remembered(key, Remembered(b"h" * 16, ts_of(index), b"reply")))
         txn.put(Space.META, applied_key(GROUP), state.encode())
     return state
 
@@ -358,7 +358,7 @@ class Replica:
         assert isinstance(opened, CrashingLog)
         self.log_files = opened
         self.store = VersionStore(self.engine)
-        self.machine = StateMachine(self.engine, self.store)
+        self.machine = StateMachine(self.engine, self.store, META_GROUP)
         complete_reset(self.machine, self.log_files, GROUP, self.stored_log())
         self.log = FakeLog(self.node_id)
         self.log.durable_commit_index = self.log.applied_index = stored_state(self.engine).index
@@ -396,7 +396,7 @@ class Replica:
             cast(Process, process),
             self.storage,
             self.storage,
-            GroupRange(GROUP),
+            META_GROUP,
             self.store,
             self.machine,
             cast(RaftLog, self.log),

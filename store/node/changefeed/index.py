@@ -38,8 +38,8 @@ from typing import Final, NamedTuple
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.keys.codec import INVERTED, successor_of_prefix
+from cortado.store.keys.groups import GROUP_BYTES
 from cortado.store.keys.keyspace import META_SPACE, STAGED_SPACE, TABLE_SPACE
-from cortado.store.mvcc.damage import GROUP_BYTES
 from cortado.store.mvcc.reader import suffix_from
 from cortado.store.mvcc.versions import Item, checksum
 from cortado.store.node.changefeed.order import engine_key

@@ -60,7 +60,7 @@ def _may_be_packed(run: Page, kept: Sequence[Item]) -> bool:
     if sum(len(key) + len(value) for key, value in kept) > PACKED_ITEM_BYTES_MAX * len(kept):
         return False
     is_ordered = all(before < after for before, after in pairwise(run.keys))
-    return is_ordered and not damaged_keys(Space.DATA, run.keys, run.values)
+    return is_ordered and not damaged_keys(run.keys, run.values)
 
 
 class Removals:

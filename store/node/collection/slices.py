@@ -55,7 +55,7 @@ def look(
         keys, values, exhausted = txn.page(Space.DATA, place.key, end, max_items=items_max, max_bytes=bytes_max)
     if not keys:
         return Slice(NOTHING_FOUND, 0, None)
-    wrong = damaged_keys(Space.DATA, keys, values)
+    wrong = damaged_keys(keys, values)
     wrong += [key for before, key in pairwise(keys) if key <= before]
     if wrong:
         for key in wrong:

@@ -21,7 +21,7 @@ from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.log_files.verifying import SegmentDamage
-from cortado.store.mvcc.damage import SEGMENT, Damage
+from cortado.store.mvcc.damage import Damage
 from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost, rests_on
 from cortado.store.node.group_context import GroupContext
@@ -119,7 +119,7 @@ class Integrity:
         clocks' bounds."""
         last = driver.applied.last_ts
         wall_ms = min(last.wall_ms + AHEAD_FACTOR * self._process.clock.max_offset_ms, WALL_MS_MAX)
-        return SEGMENT + bytes(Timestamp(last.epoch, wall_ms, LOGICAL_MAX))
+        return self._of.segment + bytes(Timestamp(last.epoch, wall_ms, LOGICAL_MAX))
 
     def _met(self, damage: Damage) -> None:
         """On the reader's thread."""

@@ -29,12 +29,13 @@ from typing import Final
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, damaged_keys, item_text
+from cortado.store.keys.groups import request_id_of
+from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.verifying import PAGE_ITEMS
 from cortado.store.mvcc.versions import Item, encode_version, is_key_right, suffix_of, timestamp_of
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
+from cortado.store.node.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import marker_key
 
 ITEMS_MAX: Final = 1_000
@@ -99,7 +100,7 @@ class Answer:
         inside = not keys or (ask.start <= keys[0] and keys[-1] < self.end)
         if not in_order or not inside or not ask.start < self.end <= ask.end:
             raise DataLoss("another member's copy", "its keys are not in the range that was asked for")
-        wrong = damaged_keys(ask.space, keys, [value for _, value in self.items])
+        wrong = damaged_keys(keys, [value for _, value in self.items])
         if wrong:
             raise DataLoss(item_text(ask.space, wrong[0]), "another member's copy has a wrong checksum too")
 
@@ -313,7 +314,7 @@ def _is_kept(space: Space, key: bytes, theirs: Answer, state: AppliedState) -> b
     """Return whether the item was not forgotten here since. Requests are forgotten when the floor rises: one that was
     in flight then is remembered below it until it rises again."""
     has_forgotten = state.request_floor != theirs.request_floor
-    return space is Space.DATA or not has_forgotten or key[SEGMENT_BYTES:] >= state.request_floor
+    return space is Space.DATA or not has_forgotten or request_id_of(key) >= state.request_floor
 
 
 # --- walking -------------------------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ def _stored(txn: ReadTransaction, space: Space, start: bytes) -> Iterator[_Store
             pending.clear()
             continue
         value = value_of()
-        item = _Stored(place, key, value, not damaged_keys(space, [key], [value]), key >= highest)
+        item = _Stored(place, key, value, not damaged_keys([key], [value]), key >= highest)
         if not is_inside and not item.is_sound:
             pending.append(item)
             continue
@@ -371,7 +372,7 @@ def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes
     for key, value_of in txn.walk(space, start, reverse=True):
         if key < first:
             break
-        if key < start and not damaged_keys(space, [key], [value_of()]):
+        if key < start and not damaged_keys([key], [value_of()]):
             return key + b"\x00"
     return first
 

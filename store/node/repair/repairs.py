@@ -25,7 +25,8 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
 from cortado.raft.registry import Member
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
-from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, item_text
+from cortado.store.keys.groups import request_id_of
+from cortado.store.mvcc.damage import Damage, item_text
 from cortado.store.mvcc.evaluation import AcceptLoss
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.cases import Case, DamagedItem, Left, RepairCounts, no_copy
@@ -198,7 +199,7 @@ class Repairs:
         if not ends:
             # Its id may have turned, and its whole neighbours are not known before the patrol's next pass.
             raise Unavailable(f"which requests {damage.what} may be is not known before the patrol's next pass")
-        below = max(ends)[SEGMENT_BYTES:][:REQUEST_ID_BYTES]
+        below = request_id_of(max(ends))[:REQUEST_ID_BYTES]
         return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
 
     async def _is_damaged(self, damage: Damage) -> bool:

@@ -2,10 +2,11 @@
 
 ::
 
-    request id 20  ->  hash 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, id and value)
-                       `- of the request 12 | of its principal 4, zeros while roles are off
+    segment 4 | request id 20  ->  hash 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, key and value)
+                                   `- of the request 12 | of its principal 4, zeros while roles are off
 
-The id is a timestamp that this cluster gave out (12), then random bytes (8), so ids sort by their timestamps.
+The segment is that of the group that remembers the request (:class:`~cortado.store.node.group_range.GroupRange`). The
+id is a timestamp that this cluster gave out (12), then random bytes (8), so ids sort by their timestamps.
 
 Only the principal of a request is told its answer. While roles are off, callers and requests have no principal: they
 match every principal, so that a request is repeated with one effect also after roles were switched.
@@ -23,6 +24,7 @@ from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeU
 from cortado.store.auth.owners import tag_of
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp, pack_timestamp
+from cortado.store.keys.groups import request_id_of
 
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16
@@ -51,13 +53,14 @@ def is_cancelled(request_hash: bytes) -> bool:
     return request_hash[:_REQUEST_BYTES] == CANCELLED_HASH[:_REQUEST_BYTES]
 
 
-def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
+def encode_remembered(key: bytes, remembered: Remembered) -> bytes:
+    """Return the record that stands under ``key``, a segment and an id."""
     value = b"".join((remembered.request_hash.ljust(HASH_BYTES, b"\0"), bytes(remembered.ts), remembered.reply))
-    return value + _checksum(request_id, value)
+    return value + _checksum(key + value)
 
 
 def encode_each(
-    request_ids: Sequence[bytes], hashes: Sequence[bytes], first: Timestamp, replies: Sequence[bytes]
+    segment: bytes, request_ids: Sequence[bytes], hashes: Sequence[bytes], first: Timestamp, replies: Sequence[bytes]
 ) -> list[tuple[bytes, bytes]]:
     """Return the ids and records of a run's requests: the first at ``first``, the others at the timestamps that follow
     it in its millisecond."""
@@ -65,21 +68,21 @@ def encode_each(
     records: list[tuple[bytes, bytes]] = []
     for place, (request_id, request_hash, reply) in enumerate(zip(request_ids, hashes, replies, strict=True)):
         value = request_hash + pack_timestamp(high, low + place) + reply
-        records.append((request_id, value + _checksum(request_id, value)))
+        records.append((request_id, value + _checksum(segment + request_id + value)))
     return records
 
 
-def decode_remembered(request_id: bytes, encoded: bytes) -> Remembered:
+def decode_remembered(key: bytes, encoded: bytes) -> Remembered:
     """Raises DataLoss if the checksum does not hold."""
     value, checksum = encoded[:-4], encoded[-4:]
-    if _checksum(request_id, value) != checksum or len(value) < HASH_BYTES + 12:
-        raise DataLoss("a remembered request", request_id.hex())
+    if _checksum(key + value) != checksum or len(value) < HASH_BYTES + 12:
+        raise DataLoss("a remembered request", request_id_of(key).hex())
     hash_end = HASH_BYTES + TIMESTAMP_BYTES
     return Remembered(value[:HASH_BYTES], Timestamp.from_bytes(value[HASH_BYTES:hash_end]), value[hash_end:])
 
 
-def _checksum(request_id: bytes, value: bytes) -> bytes:
-    checksum: int = google_crc32c.value(request_id + value)
+def _checksum(covered: bytes) -> bytes:
+    checksum: int = google_crc32c.value(covered)
     return checksum.to_bytes(4, "little")
 
 
@@ -110,7 +113,7 @@ def check_not_ahead(request_id: bytes, clock: Clock) -> None:
         raise ClockOutOfBounds(ahead_ms, limit_ms, f"{problem}; take a new id, with the time of the leader's clock")
 
 
-def answer_of(request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
+def answer_of(segment: bytes, request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
     """Return the table's answer for a request: the remembered answer, or None for one that must be executed.
 
     ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor.
@@ -121,7 +124,7 @@ def answer_of(request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembe
             problem = f"the request id is too old: results are remembered from {since} on. It was not executed now"
             raise OutcomeUnknown(problem, request_id.hex())
         return None
-    return decode_remembered(request_id, encoded)
+    return decode_remembered(segment + request_id, encoded)
 
 
 def check_same_request(request_hash: bytes, first_hash: bytes) -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    "cortado snapshot" 16 | format 7
+    "cortado snapshot" 16 | format 8
     frame H   what it is: snapshot id, cluster, group, place in the log, members
     frame B   a run of items of one space, in the order of their keys        } any number,
     frame B   ...                                                            } in the order of spaces
@@ -32,7 +32,7 @@ from cortado.raft.registry import Roster
 from cortado.store.engine.interface import Space
 
 MAGIC: Final = b"cortado snapshot"
-FORMAT: Final = 7
+FORMAT: Final = 8
 FRAME_BYTES_MAX: Final = 64 << 20
 """A block has about 1 MiB; one item alone, the largest that is ever stored, a few more."""
 

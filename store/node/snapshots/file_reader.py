@@ -10,6 +10,7 @@ from cortado.errors import NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import GroupRange
 from cortado.store.node.snapshots.file_format import (
     BLOCK,
     DIGEST_BYTES,
@@ -28,7 +29,6 @@ from cortado.store.node.snapshots.file_format import (
     open_frame,
 )
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
 
 _ORDER: Final = (Space.DATA, Space.REQUESTS, Space.META)
 
@@ -154,7 +154,7 @@ class Verification:
         if space is Space.META:
             self._state = AppliedState.decode(values[0])
         else:
-            self._damaged += [Damage.at(space, key) for key in damaged_keys(space, keys, values)]
+            self._damaged += [Damage.at(space, key) for key in damaged_keys(keys, values)]
         self._blocks += 1
         self._items += len(keys)
 

@@ -26,6 +26,7 @@ from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import is_key_right
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import GroupRange
 from cortado.store.node.snapshots.file_format import (
     DIGEST_BYTES,
     Block,
@@ -36,7 +37,6 @@ from cortado.store.node.snapshots.file_format import (
     encode_end,
 )
 from cortado.store.node.snapshots.files import SnapshotFiles, check_room
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 
@@ -129,7 +129,7 @@ class SnapshotWriter:
     def _check_intact(self, space: Space, page: Page) -> None:
         if space is Space.META:
             return
-        wrong = damaged_keys(space, page.keys, page.values)
+        wrong = damaged_keys(page.keys, page.values)
         unknown = [each for each in wrong if (space, each) not in self._lost]
         if unknown:
             self._refuse(space, unknown, "its checksum is wrong")

@@ -20,10 +20,10 @@ from cortado.errors import NotFound, ResourceExhausted
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.index import index_range
+from cortado.store.node.group_range import GroupRange
 from cortado.store.node.snapshots.file_format import Block, damaged
 from cortado.store.node.snapshots.file_reader import FrameReader, WholeFile
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key, reset_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 

@@ -18,7 +18,7 @@ from typing import Final
 import google_crc32c
 
 from cortado.errors import DataLoss
-from cortado.store.mvcc.damage import GROUP_BYTES
+from cortado.store.keys.groups import GROUP_BYTES
 
 FORMAT: Final = 1
 _LAYOUT: Final = struct.Struct(">BQQ")

@@ -34,11 +34,11 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.log_files.recovery import StoredGroup
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.mvcc.versions import expiry_of, payload_of, timestamp_of
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.request_table.records import decode_remembered
 from cortado.store.node.snapshots.marker import applied_key, marker_key
@@ -87,7 +87,7 @@ class LogPart:
         """Return the part of log files that were read. Raises DataLoss if the hard state is damaged."""
         if group is None or group.hard_state is None:
             return cls(HardState(), 0, 0)
-        hard_state = decode_hard_state(GROUP_ID, group.hard_state.payload)
+        hard_state = decode_hard_state(META_GROUP.group_id, group.hard_state.payload)
         if not group.entries:
             return cls(hard_state, 0, 0)
         first, last = group.entries[0].index, group.entries[-1].index
@@ -107,9 +107,9 @@ def log_question(request: pb.ReadLogRequest) -> LogQuestion:
     changes_max = bounded("changes_max", request.changes_max, CHANGES_DEFAULT, CHANGES_MAX)
     if 0 < request.to_index < request.from_index:
         raise InvalidArgument("to_index", f"must not be below from_index, {request.from_index}", str(request.to_index))
-    if request.group_id not in (0, GROUP_ID):
+    if request.group_id not in (0, META_GROUP.group_id):
         raise NotFound("group", str(request.group_id))
-    shape = request_shape("ReadLog", GROUP_ID, request.from_index, request.to_index, changes_max)
+    shape = request_shape("ReadLog", META_GROUP.group_id, request.from_index, request.to_index, changes_max)
     start, end = request.from_index, request.to_index or _INDEX_MAX
     if request.page_token:
         start = int.from_bytes(decode_token(request.page_token, shape).resume_within(_index(start), _index(end)))
@@ -127,7 +127,7 @@ def read_log(stored: Stored, question: LogQuestion, part: LogPart) -> pb.ReadLog
     for record in part.records:
         if reply.entries and (piece.is_over or reply_bytes > _REPLY_BYTES):
             break
-        entry = _entry(GROUP_ID, record.index, record.payload, question.changes_max, names)
+        entry = _entry(META_GROUP.group_id, record.index, record.payload, question.changes_max, names)
         reply_bytes += entry.ByteSize()
         reply.entries.append(entry)
     if reply.entries:
@@ -146,11 +146,11 @@ def _index(index: int) -> bytes:
 
 def _state(txn: ReadTransaction, part: LogPart) -> pb.LogState:
     hard = part.hard_state
-    encoded = txn.get(Space.META, applied_key(GROUP_ID))
+    encoded = txn.get(Space.META, applied_key(META_GROUP.group_id))
     applied = AppliedState() if encoded is None else AppliedState.decode(encoded)
-    is_marked = txn.get(Space.META, marker_key(GROUP_ID)) is not None
+    is_marked = txn.get(Space.META, marker_key(META_GROUP.group_id)) is not None
     return pb.LogState(
-        group_id=GROUP_ID,
+        group_id=META_GROUP.group_id,
         term=hard.term,
         voted_for=hard.voted_for,
         base_index=hard.base_index,
@@ -261,7 +261,7 @@ def _commands(entry: LogEntry) -> dict[Timestamp, _Command]:
     for suffix, items in by_suffix.items():
         commands.setdefault(timestamp_of(suffix), _Command()).items = items
     for request_id, encoded in entry.results:
-        remembered = decode_remembered(request_id, encoded)
+        remembered = decode_remembered(META_GROUP.segment + request_id, encoded)
         command = commands.setdefault(remembered.ts, _Command())
         command.request_id, command.reply_bytes = request_id, len(remembered.reply)
     return commands

@@ -12,9 +12,9 @@ from cortado.store.catalog.descriptors import key_names
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.decoded import NO_NAMES, KeyNames, decode_key
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.staging.records import unresolved_of
 
@@ -53,10 +53,10 @@ class Stored:
     def begin_slice(self) -> Slice:
         return Slice.begin(self._clock_ms)
 
-    def applied(self, group_id: int = GROUP_ID) -> AppliedState:
+    def applied(self) -> AppliedState:
         """Return the applied state. Raises DataLoss if the record is damaged."""
         with self.engine.read() as txn:
-            encoded = txn.get(Space.META, applied_key(group_id))
+            encoded = txn.get(Space.META, applied_key(META_GROUP.group_id))
         return AppliedState() if encoded is None else AppliedState.decode(encoded)
 
     def catalog(self, at: Timestamp | None = None) -> Catalog:

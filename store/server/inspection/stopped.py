@@ -20,7 +20,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.log_files.recovery import StoredGroup
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
@@ -97,7 +97,7 @@ class StoppedNode:
         """Return the log as a start would find it. Raises DataLoss."""
         if self._groups is None:
             self._groups = read_log_groups(self._path)
-        return self._groups.get(GROUP_ID)
+        return self._groups.get(META_GROUP.group_id)
 
     def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
         self._check_state()
@@ -142,7 +142,7 @@ class StoppedNode:
 
     def _check_state(self) -> None:
         with self._engine.read() as txn:
-            marker = txn.get(Space.META, marker_key(GROUP_ID))
+            marker = txn.get(Space.META, marker_key(META_GROUP.group_id))
         if marker is not None:
             problem = "it was receiving a snapshot when it stopped: its data is no complete state"
             raise Unsupported(f"looking at the data of {self._path}", problem)

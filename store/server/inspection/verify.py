@@ -211,7 +211,7 @@ def _check_order(start: bytes, keys: list[bytes], found: Problems) -> None:
 def _check_versions(page: Page, found: Problems) -> None:
     if not page.keys:
         return
-    wrong = set(damaged_keys(Space.DATA, page.keys, page.values))
+    wrong = set(damaged_keys(page.keys, page.values))
     for key, value in zip(page.keys, page.values, strict=True) if wrong else ():
         if key in wrong:
             found.add(key, CHECKSUM, f"a stored version of {len(value)} bytes has a wrong checksum")
@@ -238,7 +238,7 @@ def _check_record(space: Space, key: bytes, value: bytes) -> None:
     decoded = decode_key(key)
     match decoded.kind:
         case KeyKind.REQUEST if space is Space.REQUESTS:
-            decode_remembered(decoded.request_id, value)
+            decode_remembered(key, value)
         case KeyKind.APPLIED if space is Space.META:
             AppliedState.decode(value)
         case KeyKind.INSTALLING if space is Space.META:

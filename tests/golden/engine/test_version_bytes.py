@@ -70,7 +70,7 @@ def test_the_checksums_constants_are_what_they_are_said_to_be() -> None:
 def test_the_files_of_a_data_directory_are_the_golden_ones(tmp_path: Path) -> None:
     path = tmp_path / "data"
     LmdbEngine.open(path, new_identity=lambda: Identity("3f2a", "n1", "9c41"), map_bytes=1 << 24).close()
-    assert (path / "FORMAT").read_bytes() == b"cortado-data 11\n"
+    assert (path / "FORMAT").read_bytes() == b"cortado-data 12\n"
     identity = b'{\n  "cluster_id": "3f2a",\n  "node_id": "n1",\n  "storage_id": "9c41",\n  "crc32c": "cccd6804"\n}\n'
     assert (path / "identity.json").read_bytes() == identity
 

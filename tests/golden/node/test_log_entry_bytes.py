@@ -17,6 +17,7 @@ from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NOTHING, Reads
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.batch import Batch
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import FORMAT, LogEntry
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 
@@ -35,7 +36,7 @@ ENTRY = LogEntry(
         TS,
         {LogicalKey(b"kc"): 1_763_643_660_000},
     ),
-    results=[(REQUEST_ID, encode_remembered(REQUEST_ID, Remembered(b"\xaa" * 16, TS, b"reply")))],
+    results=[(REQUEST_ID, encode_remembered(META_GROUP.segment + REQUEST_ID, Remembered(b"\xaa" * 16, TS, b"reply")))],
     request_floor=bytes(19) + b"\x07",
     controls=[
         BumpEpoch(2),
@@ -75,7 +76,7 @@ def test_safepoints_have_these_bytes() -> None:
 
 def test_an_entry_of_one_command_that_was_drafted_has_the_bytes_that_it_has_else() -> None:
     mutations = Mutations([LogicalKey(b"kbb"), LogicalKey(b"ka")], [None, b"one"])
-    of_items, of_draft = Batch(), Batch()
+    of_items, of_draft = Batch(META_GROUP.segment), Batch(META_GROUP.segment)
     of_items.add(TS, Evaluation(mutations, None), 10)
     of_draft.add(TS, Evaluation(Draft(mutations), None), 10)
     assert of_draft.entry(41, 3).drafted is not None

@@ -11,6 +11,7 @@ import pytest
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
 
 STATE_GOLDEN = Path(__file__).with_name("applied_state.hex")
@@ -39,8 +40,9 @@ def test_the_applied_state_has_these_bytes() -> None:
 
 
 def test_a_remembered_request_has_these_bytes() -> None:
-    assert encode_remembered(REQUEST_ID, REMEMBERED).hex(" ", 16).split() == REQUEST_GOLDEN.read_text().split()
-    assert decode_remembered(REQUEST_ID, bytes.fromhex(REQUEST_GOLDEN.read_text())) == REMEMBERED
+    key = META_GROUP.segment + REQUEST_ID
+    assert encode_remembered(key, REMEMBERED).hex(" ", 16).split() == REQUEST_GOLDEN.read_text().split()
+    assert decode_remembered(key, bytes.fromhex(REQUEST_GOLDEN.read_text())) == REMEMBERED
 
 
 @pytest.mark.parametrize("place", [0, 1, 40, 80])

@@ -13,10 +13,10 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.file_reader import Verification
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.memory_engine import MemoryEngine
@@ -41,12 +41,12 @@ def written() -> MemorySnapshotFiles:
     request_id = bytes(ts_of(1)) + b"\xab" * 8
     with engine.write() as txn:
         txn.put_many(Space.DATA, encode_versions(keys, [b"first", None, b""], ts_of(2)))
-        record = encode_remembered(request_id, Remembered(b"\x11" * 16, ts_of(2), b"reply"))
-        txn.put(Space.REQUESTS, (1).to_bytes(4) + request_id, record)
+        key = META_GROUP.segment + request_id
+        txn.put(Space.REQUESTS, key, encode_remembered(key, Remembered(b"\x11" * 16, ts_of(2), b"reply")))
         txn.put(Space.REQUESTS, (6).to_bytes(4) + request_id, b"another group's")
         txn.put(Space.META, applied_key(1), STATE.encode())
         txn.put(Space.META, applied_key(6), b"another group's")
-    writer = SnapshotWriter(engine, files, "out-1", GroupRange(1), SnapshotSettings(slice_items=2, reserve_bytes=0))
+    writer = SnapshotWriter(engine, files, "out-1", META_GROUP, SnapshotSettings(slice_items=2, reserve_bytes=0))
     writer.write_header("00feed00", "cluster-a", writer.begin(), MEMBERS)
     while not writer.step():
         pass
@@ -66,7 +66,7 @@ def test_a_snapshot_file_has_these_bytes() -> None:
 def test_a_snapshot_file_reads_back() -> None:
     files = MemorySnapshotFiles()
     files.write("in-1", 0, golden("file.hex"))
-    verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
+    verification = Verification(files, "in-1", META_GROUP, cluster_id="cluster-a", slice_bytes=1 << 20)
     whole = verification.step()
     assert whole is not None
     assert whole.state == STATE
@@ -78,9 +78,9 @@ def test_a_snapshot_file_reads_back() -> None:
 def test_a_snapshot_file_of_a_later_format_is_refused_by_its_number() -> None:
     files = MemorySnapshotFiles()
     bytes_ = golden("file.hex")
-    files.write("in-1", 0, bytes_[:16] + b"\x00\x08" + bytes_[18:])
-    verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
-    with pytest.raises(DataLoss, match="format 8 is unknown, this version reads 7"):
+    files.write("in-1", 0, bytes_[:16] + b"\x00\x09" + bytes_[18:])
+    verification = Verification(files, "in-1", META_GROUP, cluster_id="cluster-a", slice_bytes=1 << 20)
+    with pytest.raises(DataLoss, match="format 9 is unknown, this version reads 8"):
         verification.step()
 
 

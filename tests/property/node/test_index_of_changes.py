@@ -26,6 +26,7 @@ from cortado.store.node.changefeed import index, indexed
 from cortado.store.node.changefeed.history import HistoryPass
 from cortado.store.node.changefeed.index import IndexWriter, decode_item
 from cortado.store.node.changefeed.indexed import IndexPass
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.restoring import RESTORE_KEY, RestoreState
 from cortado.store.node.state_machine import StateMachine
@@ -67,7 +68,7 @@ class Scene:
 
     def start(self) -> None:
         self.store = VersionStore(self.engine)
-        self.machine = StateMachine(self.engine, self.store)
+        self.machine = StateMachine(self.engine, self.store, META_GROUP)
         self.pending: list[Entry] = []
         self.state = self.machine.state
 

@@ -124,10 +124,14 @@ def test_items_of_runs(
     assert encode_in_turn(keys, payloads, first, places, expiries) == expected
 
 
-@given(TIMES, st.lists(st.tuples(st.binary(min_size=20, max_size=20), st.binary(max_size=100)), max_size=20))
-def test_records_of_requests(first: Timestamp, asked: list[tuple[bytes, bytes]]) -> None:
+@given(
+    TIMES,
+    st.binary(min_size=4, max_size=4),
+    st.lists(st.tuples(st.binary(min_size=20, max_size=20), st.binary(max_size=100)), max_size=20),
+)
+def test_records_of_requests(first: Timestamp, segment: bytes, asked: list[tuple[bytes, bytes]]) -> None:
     hashes = [bytes([place]) * HASH_BYTES for place in range(len(asked))]
-    found = encode_each([each for each, _ in asked], hashes, first, [reply for _, reply in asked])
+    found = encode_each(segment, [each for each, _ in asked], hashes, first, [reply for _, reply in asked])
     for place, (request_id, reply) in enumerate(asked):
         remembered = Remembered(hashes[place], behind(first, place), reply)
-        assert found[place] == (request_id, encode_remembered(request_id, remembered))
+        assert found[place] == (request_id, encode_remembered(segment + request_id, remembered))

@@ -12,10 +12,10 @@ from cortado.errors import DataLoss
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import encode_version, timestamp_of
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.snapshots.file_format import Block, decode_block, encode_block, open_frame
 from cortado.store.node.snapshots.file_reader import Verification, WholeFile
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.memory_engine import MemoryEngine
@@ -42,7 +42,7 @@ def test_no_bytes_make_a_block_reader_fail_otherwise_than_by_data_loss(body: byt
 
 def copied(engine: Engine, bounds: SnapshotSettings) -> MemorySnapshotFiles:
     files = MemorySnapshotFiles()
-    writer = SnapshotWriter(engine, files, "in-1", GroupRange(GROUP), bounds)
+    writer = SnapshotWriter(engine, files, "in-1", META_GROUP, bounds)
     writer.write_header("1", CLUSTER, writer.begin(), MEMBERS)
     while not writer.step():
         pass
@@ -51,7 +51,7 @@ def copied(engine: Engine, bounds: SnapshotSettings) -> MemorySnapshotFiles:
 
 
 def verified(files: MemorySnapshotFiles, slice_bytes: int) -> WholeFile:
-    verification = Verification(files, "in-1", GroupRange(GROUP), cluster_id=CLUSTER, slice_bytes=slice_bytes)
+    verification = Verification(files, "in-1", META_GROUP, cluster_id=CLUSTER, slice_bytes=slice_bytes)
     while (whole := verification.step()) is None:
         pass
     return whole
@@ -90,7 +90,7 @@ def test_a_copy_installed_over_any_state_equals_what_was_copied(
         changed = [GROUP.to_bytes(4) + bytes(ts_of(number)) for number in range(old_rows)]
         txn.put_many(Space.CHANGES, [(each, b"of another state") for each in changed])
     files = copied(sender, bounds)
-    installation = Installation(receiver, files, verified(files, slice_bytes), GroupRange(GROUP), bounds)
+    installation = Installation(receiver, files, verified(files, slice_bytes), META_GROUP, bounds)
     installation.mark()
     while not installation.clear():
         pass

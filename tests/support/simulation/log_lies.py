@@ -23,7 +23,7 @@ from typing import Final
 from cortado.errors import DataLoss
 from cortado.raft.records import decode_hard_state
 from cortado.store.log_files.recovery import StoredGroup, read_groups
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from support.simulation.log_disk import SECTOR_BYTES, LogDisk, Write
 
 Files = dict[str, bytearray]
@@ -123,14 +123,14 @@ def _stands(files: Files, write: Write) -> bool:
 
 def _group(files: Files) -> StoredGroup | None:
     try:
-        return read_groups(LogDisk.holding(files)).get(GROUP_ID)
+        return read_groups(LogDisk.holding(files)).get(META_GROUP.group_id)
     except DataLoss:
         return None
 
 
 def _vote(group: StoredGroup) -> tuple[int, str]:
     assert group.hard_state is not None
-    state = decode_hard_state(GROUP_ID, group.hard_state.payload)
+    state = decode_hard_state(META_GROUP.group_id, group.hard_state.payload)
     return state.term, state.voted_for
 
 

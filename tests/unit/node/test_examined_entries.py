@@ -16,7 +16,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import STAGED_SPACE, kv_key
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.damage import GROUP_ID, Damage
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, Removal, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
@@ -24,6 +24,7 @@ from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version, encode_versions, suffix_of
 from cortado.store.node.examining import EXAMINED_EVERY_MS, Drawing, Examiner
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import LogEntry
@@ -337,7 +338,7 @@ def test_a_doubt_of_what_an_entry_never_read_is_not_believed(stored_key: bytes, 
         last, told = n1.meta.log.last[0], told_of(n1)
         answer = pb.Acknowledgement(matched_index=last, doubted_index=index or last, doubted_key=stored_key)
         message = pb.RaftMessage(term=n1.meta.term, acknowledgement=answer, echo_ms=world.now_ms)
-        n1.receive("n2", GROUP_ID, [message.SerializeToString()])
+        n1.receive("n2", META_GROUP.group_id, [message.SerializeToString()])
         await world.sleep(1_000)
         assert not told
         assert not n1.meta.store.suspect

@@ -19,6 +19,7 @@ from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.batch import Batch
 from cortado.store.node.changefeed.index import IndexWriter
 from cortado.store.node.features.feature import Effect, Features
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.state_machine import StateMachine
 from support.memory_engine import MemoryEngine
@@ -28,7 +29,7 @@ from support.noting_features import AT, ONE, TWO, noting, taken
 
 def machine_with(features: Features, engine: MemoryEngine) -> StateMachine:
     with patch("cortado.store.node.state_machine.Registered", lambda *_arguments: features):
-        return StateMachine(engine, VersionStore(engine))
+        return StateMachine(engine, VersionStore(engine), META_GROUP)
 
 
 def entry(index: int, *keys: LogicalKey, **more: object) -> Entry:
@@ -171,7 +172,7 @@ def test_only_small_commands_with_a_key_in_m_are_asked_about() -> None:
 
 def test_the_strongest_effect_counts_for_a_batch() -> None:
     features, *_ = noting(Effect.ANSWERED_APPLIED, Effect.CLOSES)
-    closing, answered, empty = Batch(), Batch(), Batch()
+    closing, answered, empty = Batch(META_GROUP.segment), Batch(META_GROUP.segment), Batch(META_GROUP.segment)
     closing.touch(features.touched([TWO]), Mutations())
     answered.touch(features.touched([ONE, TWO]), Mutations())
     answered.touch(features.touched([TWO]), Mutations())

@@ -7,12 +7,12 @@ import pytest
 from cortado.errors import Internal, NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key, meta_key
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.repair.ranges import Ask
 from support.node_world import World
 from support.nodes import run, running_node
 
-OTHER_GROUP = GROUP_ID + 1
+OTHER_GROUP = META_GROUP.group_id + 1
 
 
 def test_every_key_lies_with_the_only_replica() -> None:
@@ -33,7 +33,7 @@ def test_what_is_for_a_group_without_a_replica_here_is_dropped_or_not_found() ->
         [node] = await world.grow("n1")
         node.receive("n2", OTHER_GROUP, [b"a message"])
         assert node.meta.driver.inbox.use == (0, 0)
-        node.receive("n2", GROUP_ID, [b"a message"])
+        node.receive("n2", META_GROUP.group_id, [b"a message"])
         assert node.meta.driver.inbox.use == (1, 9)
         with pytest.raises(NotFound):
             node.read_snapshot(OTHER_GROUP, "since-0", 0)

@@ -9,6 +9,7 @@ from cortado.store.mvcc.evaluation import Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.batch import Batch
+from cortado.store.node.group_range import META_GROUP
 
 ROW, STAGED = LogicalKey(TABLE_SPACE + b"row"), LogicalKey(STAGED_SPACE + b"row")
 MOVED = encode_version(ROW, b"as it was committed", Timestamp(0, 5, 0))
@@ -17,7 +18,7 @@ GONE = encode_version(STAGED, b"staged", Timestamp(0, 3, 0))[0]
 
 def test_what_two_commands_move_is_moved_once() -> None:
     """A watch would be told of the row twice."""
-    batch = Batch()
+    batch = Batch(META_GROUP.segment)
     for wall_ms in (8, 9):
         mutations = Mutations()
         mutations.put(ROW, b"at %d" % wall_ms)
@@ -29,7 +30,7 @@ def test_what_two_commands_move_is_moved_once() -> None:
 
 
 def test_what_a_command_removes_and_another_one_puts_is_put() -> None:
-    batch = Batch()
+    batch = Batch(META_GROUP.segment)
     batch.add(Timestamp(0, 8, 0), Evaluation(Mutations(), None, None, Removal([GONE, MOVED[0]])), 0)
     batch.add(Timestamp(0, 9, 0), Evaluation(Mutations(), None, restored=[MOVED]), 0)
     entry = batch.entry(1, 1)

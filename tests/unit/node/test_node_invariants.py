@@ -17,6 +17,7 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.host import Host
 from cortado.store.node.overlay import Layer
 from cortado.store.node.pipeline import Pipeline
@@ -188,7 +189,7 @@ def test_a_read_sees_what_was_acknowledged_before_its_round() -> None:
 @pytest.mark.parametrize("entries", [[Entry(2, 1, Nothing())], [Entry(1, 2, Nothing()), Entry(2, 1, Nothing())]])
 def test_an_entry_is_applied_behind_the_last_one_or_nothing_is(entries: list[Entry]) -> None:
     engine = MemoryEngine()
-    machine = StateMachine(engine, VersionStore(engine))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     with broken("an entry is applied behind the last one"):
         machine.apply(machine.state, entries)
     assert machine.load() == AppliedState()
@@ -217,7 +218,7 @@ def test_a_state_of_later_has_nothing_that_only_rises_below_the_one_before(less:
 
 def test_an_applied_state_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = MemoryEngine()
-    machine = StateMachine(engine, VersionStore(engine))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     monkeypatch.setattr(
         StateMachine,
         "_apply_entry",

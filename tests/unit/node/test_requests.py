@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cortado.errors import ClockOutOfBounds, ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.controls import epoch_after
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.request_table.floor import Memory, Remembering, to_forget
@@ -194,12 +195,12 @@ def test_ids_of_the_last_epoch_are_remembered_in_the_new_one() -> None:
 
 
 def test_a_damaged_record_is_data_loss() -> None:
-    id_ = bytes(20)
-    record = bytearray(encode_remembered(id_, Remembered(HASH, Timestamp(0, 1, 2), b"reply")))
-    assert decode_remembered(id_, bytes(record)) == Remembered(HASH, Timestamp(0, 1, 2), b"reply")
+    key = META_GROUP.segment + bytes(20)
+    record = bytearray(encode_remembered(key, Remembered(HASH, Timestamp(0, 1, 2), b"reply")))
+    assert decode_remembered(key, bytes(record)) == Remembered(HASH, Timestamp(0, 1, 2), b"reply")
     record[20] ^= 1
     with pytest.raises(DataLoss, match="a remembered request"):
-        decode_remembered(id_, bytes(record))
+        decode_remembered(key, bytes(record))
 
 
 @given(

@@ -18,6 +18,7 @@ from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.state_machine import StateMachine
@@ -37,7 +38,7 @@ def write(name: str, after: tuple[int, int], ts: Timestamp, *, epoch: int = 0) -
 
 
 def apply(engine: MemoryEngine, *entries: Entry) -> AppliedState:
-    machine = StateMachine(engine, VersionStore(engine))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     return machine.apply(machine.state, entries)
 
 
@@ -58,7 +59,7 @@ def test_entries_are_applied_in_their_order_and_the_logs_own_ones_move_the_place
     for name in "ab":
         version = store.get(key(name), at(9))
         assert version is not None
-    assert StateMachine(engine, store).state == state
+    assert StateMachine(engine, store, META_GROUP).state == state
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_an_entry_that_does_not_follow_is_not_applied_and_nothing_with_it(second
     apply(engine, write("a", (0, 0), at(5)))
     with pytest.raises(DataLoss, match=problem):
         apply(engine, second)
-    assert StateMachine(engine, VersionStore(engine)).state.index == 1
+    assert StateMachine(engine, VersionStore(engine), META_GROUP).state.index == 1
     assert VersionStore(engine).get(key("b"), at(9)) is None
 
 
@@ -93,13 +94,14 @@ def test_a_new_epoch_and_a_ceiling_are_in_the_state() -> None:
 
 def test_the_oldest_requests_are_found_behind_damaged_ones_that_fill_more_than_a_page() -> None:
     engine = MemoryEngine()
-    segment = (1).to_bytes(4)
+    segment = META_GROUP.segment
     whole = bytes(at(9)) + bytes(8)
     with engine.write() as txn:
         for number in range(5):
             txn.put(Space.REQUESTS, segment + bytes(at(number + 1)) + bytes(8), bytes(600_000))
-        txn.put(Space.REQUESTS, segment + whole, encode_remembered(whole, Remembered(bytes(16), at(9), b"reply")))
-    machine = StateMachine(engine, VersionStore(engine))
+        record = encode_remembered(segment + whole, Remembered(bytes(16), at(9), b"reply"))
+        txn.put(Space.REQUESTS, segment + whole, record)
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     assert [request_id for request_id, _ in machine.oldest_requests(bytes(20), 1)] == [whole]
 
 
@@ -129,7 +131,7 @@ def test_safepoints_are_raised_before_anything_goes() -> None:
     # G5: a read that begins after the transaction has ended must find them raised, so they are raised within it.
     engine = MemoryEngine()
     store = VersionStore(engine)
-    machine = StateMachine(engine, store)
+    machine = StateMachine(engine, store, META_GROUP)
     state = machine.apply(machine.state, [write("a", (0, 0), at(5))])
     raised: list[Safepoints] = []
     write_txn = engine.write
@@ -149,7 +151,7 @@ def test_safepoints_are_raised_before_anything_goes() -> None:
 
 def test_safepoints_that_fall_stop_the_node() -> None:
     engine = MemoryEngine()
-    machine = StateMachine(engine, VersionStore(engine))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     state = machine.apply(machine.state, [remove((0, 0), at(5), Removal(safepoints=Safepoints(at(4))))])
     with pytest.raises(Internal, match="safepoints rise"):
         machine.apply(state, [remove((1, 1), at(6), Removal(safepoints=Safepoints(at(3))))])
@@ -157,7 +159,7 @@ def test_safepoints_that_fall_stop_the_node() -> None:
 
 def test_entries_that_found_no_room_are_applied_when_there_is_some_though_safepoints_rise_twice_in_them() -> None:
     engine = MemoryEngine()
-    machine = StateMachine(engine, VersionStore(engine))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     first = remove((0, 0), at(5), Removal(safepoints=Safepoints(at(1))))
     second = remove((1, 1), at(6), Removal(safepoints=Safepoints(at(2))))
     full = ResourceExhausted("the disk is full", 1_000, "disk")

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 
 from cortado.store.engine.interface import Space
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.status import node_status
 from support.node_world import World
@@ -22,7 +22,7 @@ def test_what_was_acknowledged_right_before_a_stop_is_applied_by_it() -> None:
                 await node.meta.write(put(f"k{number}", b"v"), size_bytes=1)
             last = node_status(node).last_index
         with disk.engine.read() as txn:
-            assert AppliedState.decode(txn.get(Space.META, applied_key(GROUP_ID)) or b"").index == last
+            assert AppliedState.decode(txn.get(Space.META, applied_key(META_GROUP.group_id)) or b"").index == last
 
     run(scenario)
 

@@ -23,6 +23,7 @@ from cortado.store.node.changefeed.history import HistoryPass, next_key, read_ch
 from cortado.store.node.changefeed.index import IndexWriter, first_above
 from cortado.store.node.changefeed.oldest import OldestChanges, Window
 from cortado.store.node.changefeed.order import place_of
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.state_machine import StateMachine
 from support.memory_engine import MemoryEngine
@@ -123,7 +124,7 @@ def test_a_window_that_holds_everything_reaches_the_end() -> None:
 def test_a_small_window_of_a_large_range_is_read_from_the_index_alone() -> None:
     engine = MemoryEngine()
     store = VersionStore(engine)
-    machine = StateMachine(engine, store)
+    machine = StateMachine(engine, store, META_GROUP)
     state = machine.state
     for number in range(1, 60):
         items = [encode_version(key(f"{number} {name}"), b"v", at(number)) for name in "abc"]
@@ -140,7 +141,7 @@ def test_a_small_range_is_looked_through_where_much_was_changed_beside_it(monkey
     monkeypatch.setattr(indexed, "_ITEMS_PER_STEP", 2)
     engine = MemoryEngine()
     store = VersionStore(engine)
-    machine = StateMachine(engine, store)
+    machine = StateMachine(engine, store, META_GROUP)
     state = machine.state
     for number in range(1, 60):
         entry = LogEntry(state.index, state.term, at(number), at(number), [encode_version(key("b"), b"v", at(number))])
@@ -155,7 +156,7 @@ def test_the_index_is_cut_below_the_safepoint_and_no_further(monkeypatch: pytest
     monkeypatch.setattr(index, "_CUT_ITEMS_RISEN", 15)
     monkeypatch.setattr(index, "_CUT_ITEMS", 2)
     engine = MemoryEngine()
-    machine = StateMachine(engine, VersionStore(engine))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     state = machine.state
 
     def apply(number: int, items: list[Item], removal: Removal = NO_REMOVAL) -> list[int]:

@@ -7,8 +7,8 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.examining import missing
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.repair.ranges import Ask, own_slice
-from cortado.store.node.snapshots.group_range import GroupRange
 from support.memory_engine import MemoryEngine
 
 
@@ -19,5 +19,5 @@ def test_what_is_damaged_behind_a_range_is_not_taken_for_a_part_of_it() -> None:
         txn.put(Space.DATA, *inside)
         txn.put(Space.DATA, behind[0], b"turned" + behind[1])
     damage = missing(kv_key("test", b"a"), "a")
-    found = own_slice(engine, GroupRange(1), Ask(Space.DATA, damage.start, damage.end))
+    found = own_slice(engine, META_GROUP, Ask(Space.DATA, damage.start, damage.end))
     assert not found.damaged

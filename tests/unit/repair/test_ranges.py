@@ -16,16 +16,16 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import FIRST_KEY, META_GROUP
 from cortado.store.node.repair import ranges
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, answer, differs, mend, own_slice, survey
 from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
 from support.damage import turn
 from support.engines import open_lmdb
 from support.memory_engine import MemoryEngine
 
-OF = GroupRange(1)
+OF = META_GROUP
 ALL = Ask(Space.DATA, FIRST_KEY, ABOVE_KEYS)
 
 
@@ -316,8 +316,8 @@ def test_a_remembered_request_is_repaired_and_one_that_is_forgotten_is_not_broug
         apply(each, 5)
         with each.write() as txn:
             for request_id in ids:
-                record = encode_remembered(request_id, Remembered(b"h" * 16, at(1), b"the reply"))
-                txn.put(Space.REQUESTS, OF.requests[0] + request_id, record)
+                key = OF.segment + request_id
+                txn.put(Space.REQUESTS, key, encode_remembered(key, Remembered(b"h" * 16, at(1), b"the reply")))
     keys = list(contents(here, Space.REQUESTS))
     rot(here, keys[4], space=Space.REQUESTS)
     repaired(here, there, Damage.at(Space.REQUESTS, keys[4]))
@@ -340,7 +340,7 @@ def tables() -> tuple[MemoryEngine, MemoryEngine, list[Item]]:
     here, there = MemoryEngine(), MemoryEngine()
     ids = [bytes(at(number)) + bytes(8) for number in range(9)]
     remembered = Remembered(b"h" * 16, at(1), b"the reply")
-    records = [(OF.requests[0] + each, encode_remembered(each, remembered)) for each in ids]
+    records = [(OF.segment + each, encode_remembered(OF.segment + each, remembered)) for each in ids]
     for each in (here, there):
         apply(each, 5, request_floor=ids[6])
         with each.write() as txn:

@@ -13,7 +13,7 @@ from cortado.proto.internal.peers_pb2 import JoinResponse
 from cortado.raft.records import HardState
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.certificates import load_authority, make_authority, make_client, make_node
 from cortado.store.server import joining, serve
@@ -179,7 +179,7 @@ def test_a_directory_that_began_a_cluster_does_not_join_another_one(
 
 def has(stores: Stores, *members: Member) -> Stores:
     """Make these the members of the directory's group."""
-    stores.log_files.append([HardState(3, "", 9, 2, Roster.of(voters=members)).log_record(GROUP_ID)])
+    stores.log_files.append([HardState(3, "", 9, 2, Roster.of(voters=members)).log_record(META_GROUP.group_id)])
     stores.close()
     return Stores.beside(LmdbEngine.open(stores.engine.path, new_identity=lambda: pytest.fail("it is made")))
 

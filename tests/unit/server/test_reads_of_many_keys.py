@@ -42,7 +42,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SlowKeys:
 def host(slow: SlowKeys) -> Any:
     identity = SimpleNamespace(cluster_id="c", node_id="n")
     process = SimpleNamespace(identity=identity, monotonic_ms=lambda: slow.now_ms)
-    return SimpleNamespace(process=process, meta=SimpleNamespace(term=1))
+    return SimpleNamespace(process=process, meta=SimpleNamespace(term=1, group_id=1))
 
 
 @pytest.mark.parametrize("kind", ["documents", "pairs"])

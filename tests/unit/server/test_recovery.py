@@ -15,8 +15,8 @@ from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
 from cortado.store.log_files.log_files import LogFiles
-from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.opening import stored_log
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key, reset_key
 from cortado.store.server.recovery import force_new_cluster, reset_term, survey
@@ -45,12 +45,12 @@ def make(
 ) -> Path:
     stores = open_stores(path, identity)
     if log is None:
-        state = HardState(3, "n2", 9, 2, configuration).log_record(GROUP_ID)
-        log = [state, *(nothing(index, 3).log_record(GROUP_ID) for index in (10, 11))]
+        state = HardState(3, "n2", 9, 2, configuration).log_record(META_GROUP.group_id)
+        log = [state, *(nothing(index, 3).log_record(META_GROUP.group_id) for index in (10, 11))]
     stores.log_files.append(log)
     if applied is not None:
         with stores.engine.write() as txn:
-            txn.put(Space.META, applied_key(GROUP_ID), applied.encode())
+            txn.put(Space.META, applied_key(META_GROUP.group_id), applied.encode())
     stores.close()
     return path
 
@@ -69,7 +69,7 @@ def identity_of(path: Path) -> Identity:
 
 
 def log_of(path: Path) -> StoredLog:
-    return stored_log(read_log_groups(path), GROUP_ID, owner=identity_of(path).storage_id)
+    return stored_log(read_log_groups(path), META_GROUP.group_id, owner=identity_of(path).storage_id)
 
 
 def contents(path: Path) -> dict[Path, bytes]:
@@ -119,8 +119,10 @@ def test_a_crash_between_the_two_stores_leaves_a_node_that_only_waits_and_can_be
 
 def test_a_snapshot_that_was_installed_and_not_yet_in_the_log_is_where_the_log_begins(stopped: Path) -> None:
     """The data is the snapshot's at entry 40; the log still says 9 to 11. A start would reset it first."""
-    in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=40, term=5).encode())
-    in_meta(stopped, reset_key(GROUP_ID), HardState(5, "", 40, 5, THREE).log_record(GROUP_ID).payload)
+    in_meta(stopped, applied_key(META_GROUP.group_id), AppliedState(index=40, term=5).encode())
+    in_meta(
+        stopped, reset_key(META_GROUP.group_id), HardState(5, "", 40, 5, THREE).log_record(META_GROUP.group_id).payload
+    )
     assert survey(stopped).last_index == 40
     force_new_cluster(stopped, dry_run=False)
     log = log_of(stopped)
@@ -141,13 +143,13 @@ def test_who_has_no_vote_is_no_survivor(tmp_path: Path, configuration: Roster, p
 
 
 def test_half_a_snapshot_is_no_state(stopped: Path) -> None:
-    in_meta(stopped, marker_key(GROUP_ID), Marker("snapshot", 20, 3).encode())
+    in_meta(stopped, marker_key(META_GROUP.group_id), Marker("snapshot", 20, 3).encode())
     with pytest.raises(Unsupported, match="was receiving a snapshot when it stopped"):
         survey(stopped)
 
 
 def test_a_log_that_does_not_reach_to_what_is_applied_is_no_survivors(stopped: Path) -> None:
-    in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=12, term=3).encode())
+    in_meta(stopped, applied_key(META_GROUP.group_id), AppliedState(index=12, term=3).encode())
     with pytest.raises(DataLoss, match="it ends at entry 11, but entry 12 is applied"):
         survey(stopped)
 
@@ -190,14 +192,14 @@ def test_a_node_that_runs_is_refused(stopped: Path) -> None:
 
 def test_a_group_of_one_has_nobody_to_leave_behind(tmp_path: Path) -> None:
     state = AppliedState(index=2, term=1)
-    path = make(tmp_path / "one", log=bootstrap_writes(GROUP_ID, N1), applied=state)
+    path = make(tmp_path / "one", log=bootstrap_writes(META_GROUP.group_id, N1), applied=state)
     assert survey(path).removed == ()
     with pytest.raises(InvalidArgument, match="a cluster of one already"):
         force_new_cluster(path, dry_run=False)
 
 
 def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_changed(tmp_path: Path) -> None:
-    log = [HardState((1 << 64) - 1, "n3", 9, 2, THREE).log_record(GROUP_ID)]
+    log = [HardState((1 << 64) - 1, "n3", 9, 2, THREE).log_record(META_GROUP.group_id)]
     path = make(tmp_path / "data", log=log)
     with pytest.raises(DataLoss, match="cortado recover --reset-term"):
         force_new_cluster(path, dry_run=False)
@@ -214,9 +216,9 @@ def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_change
 
 def test_a_term_is_taken_back_also_where_the_log_still_has_what_a_snapshot_replaced(stopped: Path) -> None:
     """Its entry 10 is of another term than the snapshot's: neither that nor any entry behind it may stay."""
-    in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=10, term=5).encode())
+    in_meta(stopped, applied_key(META_GROUP.group_id), AppliedState(index=10, term=5).encode())
     state = HardState((1 << 64) - 1, "", 10, 5, THREE)
-    in_meta(stopped, reset_key(GROUP_ID), state.log_record(GROUP_ID).payload)
+    in_meta(stopped, reset_key(META_GROUP.group_id), state.log_record(META_GROUP.group_id).payload)
     report = reset_term(stopped, dry_run=False)
     log = log_of(stopped)
     assert (log.hard_state.base_index, log.hard_state.base_term, list(log.records)) == (10, 5, [])

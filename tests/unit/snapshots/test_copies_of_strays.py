@@ -8,12 +8,12 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Space
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.engines import open_lmdb
 from support.flips import flipped
-from support.snapshots import GROUP, MemorySnapshotFiles, fill
+from support.snapshots import MemorySnapshotFiles, fill
 
 
 @pytest.mark.parametrize("slice_items", [3, 7])
@@ -28,9 +28,7 @@ def test_a_stray_ends_the_copy_though_no_member_has_it_whole(tmp_path: Path, bit
     for key in keys[1:-1]:
         stray = bytes([key[0] ^ 1 << bit]) + key[1:]
         with flipped(engine.path / "engine" / "data.mdb", key, bit):
-            writer = SnapshotWriter(
-                engine, MemorySnapshotFiles(), "out-1", GroupRange(GROUP), settings, {(Space.DATA, stray)}
-            )
+            writer = SnapshotWriter(engine, MemorySnapshotFiles(), "out-1", META_GROUP, settings, {(Space.DATA, stray)})
             writer.begin()
             with pytest.raises(DataLoss):
                 while not writer.step():

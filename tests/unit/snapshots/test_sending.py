@@ -12,16 +12,15 @@ from cortado.raft.log import PeerProgress
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.snapshots.file_reader import Verification, WholeFile
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
 from support.engines import open_lmdb
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import run
 from support.snapshots import (
     CLUSTER,
-    GROUP,
     MEMBERS,
     SMALL,
     CountingEngine,
@@ -48,7 +47,7 @@ def heard(name: str, ms: float) -> PeerProgress:
 
 
 def verified(files: SnapshotFiles, name: str) -> WholeFile:
-    verification = Verification(files, name, GroupRange(GROUP), cluster_id=CLUSTER, slice_bytes=3_000)
+    verification = Verification(files, name, META_GROUP, cluster_id=CLUSTER, slice_bytes=3_000)
     while (whole := verification.step()) is None:
         pass
     return whole
@@ -353,7 +352,7 @@ def test_who_asks_gets_what_is_there_and_a_new_one_only_where_it_must_be() -> No
 def test_a_snapshot_is_one_state_however_much_is_written_meanwhile() -> None:
     engine, files = CountingEngine(), MemorySnapshotFiles()
     state = fill(engine, index=50, rows=300)
-    writer = SnapshotWriter(engine, files, "out-1", GroupRange(GROUP), SMALL)
+    writer = SnapshotWriter(engine, files, "out-1", META_GROUP, SMALL)
     assert writer.begin() == state
     writer.write_header("1", CLUSTER, state, MEMBERS)
     steps = 0
@@ -371,7 +370,7 @@ def test_a_reader_of_lmdb_ends_with_the_copy(tmp_path: Path) -> None:
     engine = open_lmdb(tmp_path / "data")
     state = fill(engine, index=50, rows=500)
     for is_finished in (True, False):
-        writer = SnapshotWriter(engine, MemorySnapshotFiles(), "out-1", GroupRange(GROUP), SMALL)
+        writer = SnapshotWriter(engine, MemorySnapshotFiles(), "out-1", META_GROUP, SMALL)
         writer.begin()
         writer.write_header("1", CLUSTER, state, MEMBERS)
         while not writer.step() and is_finished:
@@ -474,7 +473,7 @@ def test_an_engine_that_runs_short_of_room_ends_the_copy() -> None:
 def test_large_values_come_in_blocks_of_their_own() -> None:
     engine, files = CountingEngine(), MemorySnapshotFiles()
     state = fill(engine, index=7, rows=40, value_bytes=5_000)
-    writer = SnapshotWriter(engine, files, "out-1", GroupRange(GROUP), SMALL)
+    writer = SnapshotWriter(engine, files, "out-1", META_GROUP, SMALL)
     writer.begin()
     writer.write_header("1", CLUSTER, state, MEMBERS)
     while not writer.step():

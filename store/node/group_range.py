@@ -1,4 +1,5 @@
-"""The range of a group: the ranges of each space that its snapshot copies, and that an installation replaces."""
+"""The range of a group: the parts of each space that it holds, that its snapshot copies, and that an installation
+replaces. No other module says which groups there are."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Final
 
 from cortado.store.engine.interface import ABOVE_KEYS, Space
 from cortado.store.keys.codec import successor_of_prefix
-from cortado.store.mvcc.damage import SEGMENT
+from cortado.store.keys.groups import SEGMENT_BYTES
 from cortado.store.node.snapshots.marker import applied_key
 
 FIRST_KEY: Final = b"\x00"
@@ -15,12 +16,17 @@ FIRST_KEY: Final = b"\x00"
 
 @dataclass(frozen=True, slots=True)
 class GroupRange:
-    """``data`` is the half-open range of engine keys that the group holds, ``requests`` that of its remembered
-    requests; by default there is one group, with all."""
+    """``data`` is the half-open range of engine keys that the group holds; its remembered requests have the prefix
+    ``segment``."""
 
     group_id: int
-    data: tuple[bytes, bytes] = (FIRST_KEY, ABOVE_KEYS)
-    requests: tuple[bytes, bytes] = (SEGMENT, successor_of_prefix(SEGMENT))
+    data: tuple[bytes, bytes]
+    segment: bytes
+
+    @property
+    def requests(self) -> tuple[bytes, bytes]:
+        """Return the range of its remembered requests."""
+        return self.segment, successor_of_prefix(self.segment)
 
     @property
     def applied(self) -> tuple[bytes, bytes]:
@@ -39,3 +45,7 @@ class GroupRange:
     def bounds(self, space: Space) -> tuple[bytes, bytes]:
         """Return the range of one space."""
         return next((start, end) for each, start, end in self.spaces if each is space)
+
+
+META_GROUP: Final = GroupRange(1, (FIRST_KEY, ABOVE_KEYS), (1).to_bytes(SEGMENT_BYTES))
+"""The group that holds the catalogue and the members. It holds all keys so far, since there is no other."""
