@@ -70,6 +70,11 @@ class Scarcity:
         if self.is_used_up and not was_used_up:
             self._on_used_up()
 
+    def give_back(self, size_bytes: int) -> None:
+        """Take the room of deleted items again, as LMDB does: what is moved takes twice its room for a moment alone."""
+        if not self.is_used_up:
+            self.left_bytes = min(self.left_bytes + size_bytes, self.reserve_bytes)
+
 
 class Disk:
     """The data that survive a crash, and the disk's behaviour. ``random`` decides how long syncs take, and which writes
@@ -127,6 +132,9 @@ class Disk:
             self.refused += 1
             raise disk_full(0, "simulated")
         self._take(sum(len(key) + len(value) for _, key, value in changes if value is not None))
+        if self.scarcity is not None:
+            deleted = [(key, self.spaces[space].values.get(key)) for space, key, value in changes if value is None]
+            self.scarcity.give_back(sum(len(key) + len(value) for key, value in deleted if value is not None))
         self._syncing = changes
         if self._fails_next_sync:
             self.fails_next_sync = False
