@@ -24,12 +24,18 @@ class ClockWatch:
     """Compares clocks when a peer tells its own, when the voters change, and now and then."""
 
     def __init__(
-        self, node_id: str, host_time: HostTime, monotonic_ms: Callable[[], float], *, max_offset_ms: float
+        self,
+        node_id: str,
+        host_time: HostTime,
+        monotonic_ms: Callable[[], float],
+        *,
+        max_offset_ms: float,
+        election_ms_max: float,
     ) -> None:
         self._node_id = node_id
         self._time = host_time
         self._monotonic_ms = monotonic_ms
-        self._peers = PeerClocks(max_offset_ms)
+        self._peers = PeerClocks(max_offset_ms, election_ms_max=election_ms_max)
         self._said_jump = False
         self._alarm: asyncio.TimerHandle | None = None
         self._voters: Callable[[], Set[str]]

@@ -26,10 +26,10 @@ from cortado.store.clock.host_time import Majority, majority_of
 
 # A narrow interval is believed this long against newer, wider ones; clocks drift, and are set.
 KEPT_MS: Final = 2_000.0
-# A peer that was silent for longer says nothing about our clock.
+# A peer that was silent for longer, and for two elections, says nothing about our clock.
 FORGOTTEN_MS: Final = 10_000.0
-# A peer that was silent for longer confirms no time: its clock may have been set right since. One that speaks all the
-# time is noted again after KEPT_MS.
+# A peer that was silent for longer confirms no jump: its clock may have been set right since. It still holds our time
+# back, since we may lead without it for a while.
 CONFIRMS_MS: Final = 2_500.0
 
 
@@ -59,9 +59,12 @@ class ClockOffset:
 class PeerClocks:
     """The observed offsets of each peer."""
 
-    def __init__(self, max_offset_ms: float) -> None:
+    def __init__(self, max_offset_ms: float, *, election_ms_max: float) -> None:
         self._max_offset_ms = max_offset_ms
+        self._forgotten_ms = max(FORGOTTEN_MS, 2 * election_ms_max)
         self._kept: dict[str, ClockOffset] = {}
+        self._heard_ms: dict[str, float] = {}
+        """When each peer last said what agrees with its kept offset, or more."""
 
     def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
         """Take one exchange with a peer, whose clock minus our monotonic one lies between the two. True if it says
@@ -73,16 +76,18 @@ class PeerClocks:
         is_narrower = known is None or high_ms - low_ms <= known.high_ms - known.low_ms
         is_apart = known is not None and (found.low_ms > known.high_ms or found.high_ms < known.low_ms)
         is_new = known is None or is_narrower or is_apart or now_ms - known.at_ms > KEPT_MS
+        self._heard_ms[node_id] = now_ms
         if is_new:
             self._kept[node_id] = found
         return is_new
 
     def offsets(self, now_ms: float, own_ms: float) -> list[ClockOffset]:
         """Return the offsets of recently heard peers, in the order of their ids."""
-        return sorted(self._heard(now_ms, own_ms, FORGOTTEN_MS), key=lambda offset: offset.node_id)
+        return sorted(self._heard(now_ms, own_ms, self._forgotten_ms), key=lambda offset: offset.node_id)
 
     def _heard(self, now_ms: float, own_ms: float, within_ms: float) -> list[ClockOffset]:
-        return [each.beside(own_ms) for each in self._kept.values() if now_ms - each.at_ms <= within_ms]
+        heard_ms = self._heard_ms
+        return [each.beside(own_ms) for name, each in self._kept.items() if now_ms - heard_ms[name] <= within_ms]
 
     def is_out_of_bounds(self, voters: Iterable[str], now_ms: float, own_ms: float) -> bool:
         """Return whether our clock is too far from those of a majority of ``voters`` (we are one of them)."""
@@ -107,5 +112,5 @@ class PeerClocks:
     def majority(self, others: Iterable[str], now_ms: float) -> Majority | None:
         """Return the clock of a majority of us and ``others``, if known. Each counts as late as it may be."""
         group = set(others)
-        known = [each.high_ms for each in self._heard(now_ms, 0.0, CONFIRMS_MS) if each.node_id in group]
+        known = [each.high_ms for each in self.offsets(now_ms, 0.0) if each.node_id in group]
         return majority_of(known, len(group) + 1)

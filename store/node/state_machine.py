@@ -184,15 +184,16 @@ class StateMachine:
         start, bytes_max = self._segment + from_id, _PAGE_BYTES
         with self._engine.read() as txn:
             while True:
-                page = txn.page(Space.REQUESTS, start, self._requests_end, max_items=count_max, max_bytes=bytes_max)
+                # Not up to our end: a record whose segment has turned stands among ours, and would end the page.
+                page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max, max_bytes=bytes_max)
                 wrong = set(damaged_keys(page.keys, page.values))
                 whole = [
-                    (key[SEGMENT_BYTES:], len(record))
+                    (key, len(record))
                     for key, record in zip(page.keys, page.values, strict=True)
                     if key >= start and key not in wrong
                 ]
                 if whole or page.exhausted:
-                    return whole
+                    return [(key[SEGMENT_BYTES:], size) for key, size in whole if key < self._requests_end]
                 # All records of the page are damaged: read more, to get past them.
                 count_max, bytes_max = 2 * count_max, 2 * bytes_max
 

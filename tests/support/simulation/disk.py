@@ -71,7 +71,7 @@ class Scarcity:
             self._on_used_up()
 
     def give_back(self, size_bytes: int) -> None:
-        """Take the room of deleted items again, as LMDB does: what is moved takes twice its room for a moment alone."""
+        """Take the room of deleted items again, as LMDB does. A moved item takes twice its room only for a moment."""
         if not self.is_used_up:
             self.left_bytes = min(self.left_bytes + size_bytes, self.reserve_bytes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 
 from cortado.errors import ClockOutOfBounds, ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.controls import epoch_after
 from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.request_table.floor import Memory, Remembering, to_forget
 from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
+from cortado.store.node.state_machine import StateMachine
+from support.engines import open_lmdb
+from support.flips import flipped
 from support.nodes import NodeDisk, SetClock, increment, read, run, running_node, until
 
 HASH = b"h" * 16
@@ -220,3 +226,20 @@ def test_forgetting_leaves_no_more_than_the_bounds_and_goes_from_the_oldest(
     assert len(kept) <= requests_max
     assert sum(size for _, size in kept) <= bytes_max
     assert all(100 - Timestamp.from_bytes(id_[:12]).wall_ms <= remember_ms for id_, _ in kept)
+
+
+@pytest.mark.parametrize("bit", [1, 3])
+def test_a_record_whose_segment_has_turned_hides_none_behind_it(tmp_path: Path, bit: int) -> None:
+    """It stays in its place in the tree. The floor would rise above all that is remembered."""
+    ids = [bytes(Timestamp(0, 1_000 + number, 0)) + bytes(8) for number in range(40)]
+    engine = open_lmdb(tmp_path / "data")
+    with engine.write() as txn:
+        for key in [META_GROUP.segment + each for each in ids]:
+            txn.put(Space.REQUESTS, key, encode_remembered(key, Remembered(HASH, Timestamp(0, 1_000, 0), b"reply")))
+    machine = StateMachine(engine, VersionStore(engine), META_GROUP)
+    with flipped(engine.path / "engine" / "data.mdb", META_GROUP.segment + ids[0], bit):
+        for count in (1, 4, 128):
+            found = [request_id for request_id, _ in machine.oldest_requests(bytes(20), count)]
+            assert found and set(found) <= set(ids[1:])
+            assert found[0] == ids[1]
+    engine.close()
