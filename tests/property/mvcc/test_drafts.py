@@ -18,6 +18,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, encode_versions
 from cortado.store.node.batch import Batch
+from cortado.store.node.group_range import META_GROUP
 
 KEYS = st.lists(st.binary(max_size=40).map(lambda each: each.replace(b"\0", b"\xff") + b"\0"), min_size=1, unique=True)
 PAYLOADS = st.none() | st.just(b"") | st.binary(max_size=40)
@@ -63,7 +64,7 @@ def test_a_key_that_begins_another_is_a_defect_since_a_timestamp_would_decide_th
 
 def test_in_its_turn_nothing_is_cut_and_whoever_asks_is_given_the_same_objects() -> None:
     mutations = Mutations([LogicalKey(b"%04d" % each) for each in range(100)], [b"v"] * 100)
-    batch = Batch()
+    batch = Batch(META_GROUP.segment)
     batch.add(Timestamp(1, 2, 3), Evaluation(Draft(mutations), None), 1_000)
     entry = batch.entry(1, 1)
     assert entry.encode()

@@ -27,6 +27,7 @@ from cortado.store.mvcc.packed_rows import PackedRows, PackedWrite
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker, Tails
 from cortado.store.mvcc.versions import content_of, encode_versions, suffix_of
 from cortado.store.node.batch import Batch
+from cortado.store.node.group_range import META_GROUP
 from support.kernels import row_kernel
 
 HEAD: Final = b"\0\0\0\7"
@@ -128,7 +129,7 @@ def test_packed_rows_are_the_changes_that_lists_are(
 def test_writes_that_share_an_entry_make_the_entry_that_lists_make(
     writes: list[list[bytes]], seed: int, has_others: bool, removes: bool
 ) -> None:
-    rng, batches = random.Random(seed), (Batch(), Batch())
+    rng, batches = random.Random(seed), (Batch(META_GROUP.segment), Batch(META_GROUP.segment))
     are_apart = rng.random() < 0.5
     for place, keys in enumerate(writes):
         if are_apart:
@@ -151,7 +152,7 @@ def test_writes_that_share_an_entry_make_the_entry_that_lists_make(
 
 
 def test_an_entry_of_packed_rows_alone_is_cut_by_the_thread_that_stores_it() -> None:
-    batch = Batch()
+    batch = Batch(META_GROUP.segment)
     for place in range(2):
         keys = [b"%d%04d\0" % (place, row) for row in range(100)]
         batch.add(Timestamp(3, 1_000, place), Evaluation(PackedWrite([packed(keys, [b"v"] * 100)]), None), 100)

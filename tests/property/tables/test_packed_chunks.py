@@ -24,6 +24,7 @@ from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.packed_rows import PackedWrite
 from cortado.store.mvcc.row_maker import RowMaker
 from cortado.store.node.batch import Batch
+from cortado.store.node.group_range import META_GROUP
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
@@ -196,7 +197,7 @@ def some_older(seed: int) -> Made:
 
 def entry_of(evaluation: Evaluation) -> bytes:
     """Return the bytes of an entry with this command alone."""
-    batch = Batch()
+    batch = Batch(META_GROUP.segment)
     items = batch.add(AT, evaluation, command_bytes(evaluation))
     keys = [key for key, _ in items]
     entry = batch.entry(3, 2)

@@ -152,7 +152,7 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 
 def test_another_format_version_is_refused(path: Path) -> None:
     (path / "FORMAT").write_text("cortado-data 4\n")
-    assert refused(path) == "of format version 4; this build of Cortado reads version 11 only"
+    assert refused(path) == "of format version 4; this build of Cortado reads version 12 only"
 
 
 @pytest.mark.parametrize("text", ["", "cortado-data\n", "cortado-data one\n", "\0\0\0\0", "sqlite 1\n"])
