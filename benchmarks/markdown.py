@@ -1,4 +1,4 @@
-"""Saved results as the tables of ``docs/performance.md``.
+"""Saved results as the tables of ``docs/performance-journal.md``.
 
 python -m benchmarks.markdown [benchmarks/results/<time>.json ...]     the newest of each kind, if none is named
 """

@@ -15,7 +15,7 @@ import sys
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # The poller that gRPC had before its event engine: the thread that waits for a message polls for it, while the engine
 # hands it over between three threads. A round trip then costs either side 41 us of processor, not 65
-# (docs/performance.md). For servers alone: a client that connects on its own thread gets no polling, and its
+# (docs/performance-journal.md). For servers alone: a client that connects on its own thread gets no polling, and its
 # handshakes stand still.
 if sys.argv[1:2] == ["server"]:
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
