@@ -24,6 +24,10 @@ ITEMS_MAX: Final = 500_000
 DEPTH_MAX: Final = 256
 """A document has up to 64 containers in one another, and JSON an object more for each union's branch."""
 
+TEXT_DEPTH_MAX: Final = 512
+"""The same bound for any text of JSON. A schema of 64 containers in one another has some 260 of JSON's. A parser's own
+bound depends on its Python: 3.11 takes nearly a thousand, and 3.13 ten thousand."""
+
 _OPENING: Final = (b"[", b"{")
 _COUNTED: Final = (b",", *_OPENING)
 _SLICE_BYTES: Final = 256 << 10
@@ -45,17 +49,17 @@ def check_json_bounds(text: bytes, what: str) -> None:
             problem = f"must hold at most {ITEMS_MAX} members, items, objects and arrays"
             raise TooLarge(what, problem, f"more than {ITEMS_MAX}", ITEMS_MAX + 1, ITEMS_MAX)
         brackets += bare.translate(None, _NO_BRACKETS)
-    if _is_deeper(brackets):
+    if _is_deeper(brackets, DEPTH_MAX):
         problem = f"must hold at most {DEPTH_MAX} objects and arrays in one another"
         raise TooLarge(what, problem, f"more than {DEPTH_MAX}", DEPTH_MAX + 1, DEPTH_MAX)
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Return whether there are more than ``DEPTH_MAX`` objects and arrays in one another. How many the parser takes
-    depends on the Python that runs it."""
-    if sum(map(text.count, _OPENING)) <= DEPTH_MAX:
+    """Return whether there are more than ``TEXT_DEPTH_MAX`` objects and arrays in one another."""
+    if sum(map(text.count, _OPENING)) <= TEXT_DEPTH_MAX:
         return False
-    return _is_deeper(bytearray().join(bare.translate(None, _NO_BRACKETS) for bare in _without_texts(text)))
+    brackets = bytearray().join(bare.translate(None, _NO_BRACKETS) for bare in _without_texts(text))
+    return _is_deeper(brackets, TEXT_DEPTH_MAX)
 
 
 def _without_texts(text: bytes) -> Iterator[bytes]:
@@ -68,11 +72,11 @@ def _without_texts(text: bytes) -> Iterator[bytes]:
         is_within ^= len(pieces) % 2 == 0
 
 
-def _is_deeper(brackets: bytearray) -> bool:
-    """Return whether the brackets are deeper than DEPTH_MAX, up to the first closing one without an open one."""
+def _is_deeper(brackets: bytearray, depth_max: int) -> bool:
+    """Return whether the brackets are deeper than that, up to the first closing one without an open one."""
     depth = 0
     for each in brackets:
         depth += 1 if each in _OPENS else -1
-        if not 0 <= depth <= DEPTH_MAX:
+        if not 0 <= depth <= depth_max:
             return depth > 0
     return False

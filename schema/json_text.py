@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
-from cortado.schema.json_bounds import DEPTH_MAX, is_too_deep
+from cortado.schema.json_bounds import TEXT_DEPTH_MAX, is_too_deep
 
 _SHOWN_MAX: Final = 60
 BYTE_ORDER_MARK: Final = "\ufeff"
@@ -35,7 +35,8 @@ def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArg
         problem = "must be JSON without a byte order mark (in UTF-8 the bytes EF BB BF): remove it from the beginning"
         raise refused(what, problem, shown_text(text))
     if is_too_deep(text.encode(errors="surrogatepass")):
-        raise refused(what, f"must be JSON of at most {DEPTH_MAX} objects and arrays in one another", shown_text(text))
+        problem = f"must be JSON of at most {TEXT_DEPTH_MAX} objects and arrays in one another"
+        raise refused(what, problem, shown_text(text))
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

@@ -29,7 +29,7 @@ SLICE_S: Final = 0.005
 """The time for which a connection's records are opened before other work of the loop goes on."""
 PIECE_BYTES: Final = 4 << 10
 """A piece of bytes that may hold no data: about 150 KeyUpdates."""
-FULL_PIECE_BYTES: Final = 64 << 10
+FULL_PIECE_BYTES: Final = 16 << 10
 """A piece behind one that held data in at least half of its bytes."""
 
 
@@ -49,6 +49,8 @@ class SlicedObject(ssl.SSLObject):
     def attach(self, transport: asyncio.Transport) -> None:
         """From now on a new turn of the loop lets ``transport`` read on."""
         self._transport = transport
+        # While bytes wait here the socket is not read. At its end the transport drops the bytes that still wait.
+        transport.set_read_buffer_limits(high=1, low=0)  # type: ignore[attr-defined]
         if self._until_s is None:
             self._go_on()
 

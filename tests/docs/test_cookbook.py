@@ -128,4 +128,4 @@ def test_each_message_of_an_outbox_is_sent_in_order_though_relays_are_killed(
     with working(endpoint, RELAYING, str(file)):
         wait_until(lambda: client.table("shop.outbox").count() == 0, "all messages are sent")
     orders = sorted(client.table("shop.orders").scan(), key=lambda each: each.ts)
-    assert list(dict.fromkeys(received())) == [f"{each.value['customer']}-{each.value['number']}" for each in orders]
+    assert list(dict.fromkeys(received())) == [f"{each.value['number']}-{each.value['customer']}" for each in orders]

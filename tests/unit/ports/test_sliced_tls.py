@@ -7,6 +7,7 @@ import random
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,14 +73,30 @@ class Caller:
             self._tls.write(each)
         self._writer.write(self._outgoing.read())
 
+    def end(self, *, says_goodbye: bool) -> None:
+        """Send no more, and leave the other direction open."""
+        if says_goodbye:
+            with suppress(ssl.SSLWantReadError):
+                self._tls.unwrap()
+            self._writer.write(self._outgoing.read())
+        self._writer.write_eof()
+
     def close(self) -> None:
         self._writer.close()
 
 
 async def received(
-    serving: ssl.SSLContext, calling: ssl.SSLContext, records: list[bytes], source: random.Random | None = None
+    serving: ssl.SSLContext,
+    calling: ssl.SSLContext,
+    records: list[bytes],
+    source: random.Random | None = None,
+    *,
+    says_goodbye: bool | None = None,
 ) -> list[bytes]:
-    """Send the records at once; return the parts that a protocol receives."""
+    """Send the records at once; return the parts that a protocol receives.
+
+    The caller's end of the connection ends right behind them, unless ``says_goodbye`` is None.
+    """
     protocol = Taking(sum(map(len, records)), source)
     taken = socket.create_server(("127.0.0.1", 0))
     listener = Listener([taken], lambda: protocol, context=lambda: serving, handshake_s=WAIT_S, handshakes_max=9)
@@ -87,6 +104,8 @@ async def received(
     caller = Caller(calling)
     await caller.connect(taken.getsockname())
     caller.send(records)
+    if says_goodbye is not None:
+        caller.end(says_goodbye=says_goodbye)
     await asyncio.wait_for(protocol.is_whole, WAIT_S)
     caller.close()
     await listener.close()
@@ -122,3 +141,13 @@ def test_all_accepted_connections_are_made_where_tls_is_sliced() -> None:
     made = "connect_accepted_socket("
     found = [path for path in (ROOT / "store").rglob("*.py") if made in path.read_text()]
     assert [path.name for path in found] == ["sliced_tls.py"]
+
+
+@pytest.mark.parametrize("run", RUNNERS)
+@pytest.mark.parametrize("says_goodbye", [False, True])
+def test_bytes_before_the_end_of_a_connection_come_though_they_wait(
+    contexts: Contexts, run: Callable[..., Any], says_goodbye: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sliced_tls, "SLICE_S", -1.0)
+    parts = run(received(contexts.anybody, contexts.looking, [b"x"] * 20_000, says_goodbye=says_goodbye))
+    assert sum(map(len, parts)) == 20_000

@@ -60,10 +60,10 @@ class CountedBytes(bytearray):
 def test_the_depth_is_known_as_soon_as_it_is_reached_however_much_follows() -> None:
     """200,000 arrays in one another, in 400 KB, took a second: all brackets were read for each depth."""
     brackets = CountedBytes(b"[" * 200_000 + b"]" * 200_000)
-    assert json_bounds._is_deeper(brackets)
+    assert json_bounds._is_deeper(brackets, DEPTH_MAX)
     assert brackets.read == DEPTH_MAX + 1
     brackets = CountedBytes(b"[]" * 200_000)
-    assert not json_bounds._is_deeper(brackets)
+    assert not json_bounds._is_deeper(brackets, DEPTH_MAX)
     assert brackets.read == len(brackets)
 
 

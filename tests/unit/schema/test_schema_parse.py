@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cortado.errors import InvalidSchema
+from cortado.schema.json_bounds import is_too_deep
 from cortado.schema.limits import DEPTH_MAX, EXPANDED_FIELDS_MAX, SCHEMA_BYTES_MAX, SCHEMA_FIELDS_MAX
 from cortado.schema.model import NO_DEFAULT, Array, Enum, Fixed, Kind, LogicalKind, Map, Primitive, Record, Union
 from cortado.schema.parse import parse_document_schema, parse_schema
@@ -262,19 +263,28 @@ def test_depth_is_bounded_where_names_are_expanded() -> None:
 
 
 def test_deep_json_is_refused_and_not_a_crash() -> None:
-    for text in ("[" * 100_000, '{"type":' * 30_000, '{"type": "array", "items": ' * 5_000, "[" * 257 + "]" * 257):
-        assert "at most 256 objects and arrays in one another" in refusal(text).problem
+    for text in ("[" * 100_000, '{"type":' * 30_000, '{"type": "array", "items": ' * 5_000, "[" * 513 + "]" * 513):
+        assert "at most 512 objects and arrays in one another" in refusal(text).problem
+
+
+def test_the_deepest_schema_is_not_too_deep_a_text() -> None:
+    declaration: Any = ["null", {"type": "long", "logicalType": "timestamp-micros"}]
+    for number in range(DEPTH_MAX):
+        declaration = ["null", record({"name": "x", "type": declaration}, name=f"R{number}")]
+    text = json.dumps(declaration[1])
+    assert not is_too_deep(text.encode())
+    parse_schema(text)
 
 
 def test_what_is_too_deep_is_the_same_on_each_python() -> None:
     """Python 3.13 parses ten thousand arrays in one another, and 3.11 a thousand."""
-    for depth, is_refused in ((252, False), (256, True)):
+    for depth, is_refused in ((511, False), (512, True)):
         deep: Any = []
         for _ in range(depth - 1):
             deep = [deep]
         text = json.dumps({**record({"name": "x", "type": "int"}), "aside": deep})
         if is_refused:
-            assert "at most 256" in refusal(text).problem
+            assert "at most 512" in refusal(text).problem
         else:
             parse_schema(text)
 

@@ -243,7 +243,7 @@ def test_a_document_may_come_as_json(world: TableWorld) -> None:
         ('{"customer": "a", "customer": "b", "number": 1}', "document: .* the key 'customer' stands there twice"),
         ('{"customer": "a", "number": NaN}', "document: must be JSON: NaN is no JSON number"),
         ('{"customer": "a", "number": ' + "9" * 5000 + "}", "document: .* an integer has thousands of digits"),
-        ("[" * 100_000, "document: must be JSON of at most 256 objects and arrays in one another"),
+        ("[" * 100_000, "document: must be JSON of at most 512 objects and arrays in one another"),
         ('{"customer": "a"}', "number"),
         ('{"customer": "a", "number": "1"}', "number"),
     ],
