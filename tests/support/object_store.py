@@ -6,6 +6,7 @@ less than was put. Here the objects are files of a disk: a test can copy or dama
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,15 @@ class ObjectStore(LocalFileSystem):
     """``objects:///path/of/a/disk``."""
 
     protocol = "objects"
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> str:
+        # Old versions know their own two protocols alone.
+        stripped: str = super()._strip_protocol(os.fspath(path).removeprefix(f"{cls.protocol}://"))
+        return stripped
+
+    def unstrip_protocol(self, name: str) -> str:
+        return f"{self.protocol}://{self._strip_protocol(name)}"
 
     def put_file(self, lpath: str, rpath: str, callback: Any = None, **options: Any) -> None:
         path = self._strip_protocol(rpath)

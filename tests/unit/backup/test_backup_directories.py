@@ -70,7 +70,7 @@ def test_a_file_is_there_once_it_is_whole(where: Make) -> None:
 
 def test_a_file_url_is_a_path_of_the_disk(tmp_path: Path) -> None:
     """fsspec itself shows half a file while it writes, and does not sync."""
-    for url in (f"file://{tmp_path}/d", f"local://{tmp_path}/d", f"file://{tmp_path}/d/"):
+    for url in (f"file://{tmp_path}/d", f"file://{tmp_path}/d/"):
         assert directory_at(url) == LocalDirectory(tmp_path / "d")
 
 
