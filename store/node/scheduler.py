@@ -112,7 +112,7 @@ class Scheduler:
         self._short = short
         self._on_defect = on_defect
         self.conditions = Conditions(loop)
-        """The callers that wait for what a round may bring about."""
+        """The callers that wait for a condition."""
         self.alarm = Alarm(loop, monotonic_ms, self.run_whole)
         """Runs a whole round at the time to which it is set."""
         self._is_scheduled = False

@@ -13,8 +13,7 @@ import yaml
 
 from cortado.store.settings.client import CLIENT_SETTINGS
 from support.commands import check_command
-from support.environments import ROOT, Environment
-from support.needs import need
+from support.environments import ROOT, Environment, locked
 
 CHART: Final = str(ROOT / "deploy" / "helm" / "cortado")
 ALONE: Final = "insecure=true,replicas=1"
@@ -30,12 +29,7 @@ ALL: Final = (
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    made = Environment(tmp_path_factory.mktemp("chart") / "venv")
-    try:
-        made.install("--require-hashes", "-r", str(ROOT / "requirements-chart.lock"))
-    except AssertionError as problem:
-        need(False, f"the packages of requirements-chart.lock: {problem}")
-    return made
+    return locked(tmp_path_factory.mktemp("chart") / "venv", "requirements-chart.lock")
 
 
 def rendered(environment: Environment, values: str) -> str:

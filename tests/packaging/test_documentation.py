@@ -10,20 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import ROOT, Environment
-from support.needs import need
+from support.environments import ROOT, Environment, locked
 
 LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    made = Environment(tmp_path_factory.mktemp("documentation") / "venv")
-    try:
-        made.install("--require-hashes", "-r", str(ROOT / "requirements-docs.lock"))
-    except AssertionError as problem:
-        need(False, f"the packages of requirements-docs.lock: {problem}")
-    return made
+    return locked(tmp_path_factory.mktemp("documentation") / "venv", "requirements-docs.lock")
 
 
 def build(environment: Environment, pages: Path) -> Path:

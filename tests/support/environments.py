@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from support.needs import need
+
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SUPPORTED = sorted(
@@ -66,6 +68,16 @@ class Environment:
         """Return all files below, but for caches of compiled code."""
         found = (each for each in self.folder.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
         return {str(each.relative_to(self.folder)) for each in found}
+
+
+def locked(folder: Path, lock: str) -> Environment:
+    """Return an environment with exactly the packages of a lock file; end the test if they cannot be installed."""
+    made = Environment(folder)
+    try:
+        made.install("--require-hashes", "-r", str(ROOT / lock))
+    except AssertionError as problem:
+        need(False, f"the packages of {lock}: {problem}")
+    return made
 
 
 def python_of(version: tuple[int, ...]) -> str | None:

@@ -161,20 +161,23 @@ async def _answers(node: Host, requests: AsyncIterator[documents_pb2.BulkRequest
     return answers
 
 
-@pytest.mark.parametrize("has_indexes", [False, True])
-@pytest.mark.parametrize("seed", range(12))
-def test_a_node_with_the_kernel_is_the_node_without_it(
-    seed: int, has_indexes: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    packed: list[bool] = []
+@pytest.fixture
+def packed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return a list that gets, of each chunk that is tried, whether it was packed."""
+    tried: list[bool] = []
 
     def noted(*given: Any) -> PackedChunk | None:
         found = pack_chunk(*given)
-        packed.append(found is not None)
+        tried.append(found is not None)
         return found
 
     monkeypatch.setattr(bulk_stream, "pack_chunk", noted)
+    return tried
 
+
+@pytest.mark.parametrize("has_indexes", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_node_with_the_kernel_is_the_node_without_it(seed: int, has_indexes: bool, packed: list[bool]) -> None:
     async def compare() -> None:
         given = loads(seed)
         by_kernel = await serve(given, has_kernel=True, has_indexes=has_indexes)
@@ -202,16 +205,7 @@ def test_a_chunk_is_packed_for_a_load_alone_and_not_for_a_large_transaction(monk
     asyncio.run(scenario())
 
 
-def test_a_load_over_stored_rows_packs_few_chunks_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    packed: list[bool] = []
-
-    def noted(*given: Any) -> PackedChunk | None:
-        found = pack_chunk(*given)
-        packed.append(found is not None)
-        return found
-
-    monkeypatch.setattr(bulk_stream, "pack_chunk", noted)
-
+def test_a_load_over_stored_rows_packs_few_chunks_in_vain(packed: list[bool]) -> None:
     async def scenario() -> None:
         node = make_node(NodeDisk(), clock=SetClock())
         await node.start()
