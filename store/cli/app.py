@@ -27,7 +27,7 @@ COMPLETE_VARIABLE: Final = "_CORTADO_COMPLETE"
 HELP: Final = "Cortado: a replicated, ordered key-value and document store."
 EPILOG: Final = """\b
 Example:
-  cortado cluster up --detach && cortado status
+  cortado dev up --detach && cortado status
 
 Each command's --help ends with examples. Exit codes: docs/exit-codes.md.
 """

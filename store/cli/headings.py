@@ -15,7 +15,7 @@ HEADINGS: Final = {
         Line({"server": ("server",)}, "Run a server in the foreground, until Ctrl-C or SIGTERM"),
         Line({"gateway": ("gateway",)}, "Serve documents and pairs over HTTP, and the console"),
         Line(
-            {"cluster": ("cluster", "cluster_status", "cluster_logs", "cluster_faults")},
+            {"dev": ("dev", "dev_status", "dev_logs", "dev_faults")},
             "Run a cluster on this machine, for development",
         ),
         Line({"cert": ("cert",)}, "Make certificates for nodes and clients"),

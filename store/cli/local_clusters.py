@@ -84,7 +84,7 @@ def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) 
                 raise Unavailable(why)
             raise Unavailable(f"the supervisor ended with {supervisor.returncode}; see {files.supervisor_log}")
         if is_ours and run.problem:
-            raise Unavailable(f"the cluster is not complete: {run.problem}; cortado cluster down stops it")
+            raise Unavailable(f"the cluster is not complete: {run.problem}; cortado dev down stops it")
         if is_ours and run.is_ready:
             return
         time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""Words of other systems for things that have another name here: their refusal suggests the word of ours.
+"""Words of other systems, and words that have moved: their refusal suggests the word that the command has here.
 
 A word may mean several of ours; the first one that the command has is suggested.
 """
@@ -135,6 +135,11 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "check": ("doctor",),
     "version": ("--version",),
 }
+
+MOVED: Final[Mapping[str, str]] = {
+    "cluster": "dev",
+}
+"""Words that once began a command, and the words that begin it now."""
 
 
 def meant(word: str, words: Mapping[str, tuple[str, ...]], there: Collection[str]) -> str:

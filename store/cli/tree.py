@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.options import ShownArgument, arguments_of, given, missing, parameters_of
-from cortado.store.cli.other_words import COMMANDS, OPTIONS, meant
+from cortado.store.cli.other_words import COMMANDS, MOVED, OPTIONS, meant
 from cortado.store.cli.session import ALONE, GLOBAL_PANEL, Outer, Session, global_options
 from cortado.store.settings.setting import Setting
 
@@ -258,7 +258,8 @@ class Group(click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             there = self.list_commands(ctx)
-            near = meant(name, COMMANDS, [*there, *_options_of(self)])
+            moved = MOVED.get(" ".join((*self._path, name)), "")
+            near = f"cortado {moved}" if moved else meant(name, COMMANDS, [*there, *_options_of(self)])
             others = f"; {' '.join(self._path)} has {', '.join(there)}" if self._path else ""
             ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near}?" if near else others))
         return super().resolve_command(ctx, args)

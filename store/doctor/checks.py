@@ -180,7 +180,7 @@ def _local_cluster(facts: Facts) -> Iterator[Check]:
                 f"process of {node['node_id']}",
                 fail=node["given_up"] != "it was removed from the cluster",
                 found=node["given_up"],
-                advice="correct the cause, then cortado cluster down and up",
+                advice="correct the cause, then cortado dev down and up",
             )
         elif node["starts"] > 1:
             found = f"was started {node['starts']} times"

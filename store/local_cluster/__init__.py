@@ -2,10 +2,10 @@
 
 ::
 
-    cortado cluster up ──► supervisor ──┬─► cortado server  n1   127.0.0.1:7621
-                              │         ├─► cortado server  n2   127.0.0.1:7622
-     cluster status, kill,    │         └─► cortado server  n3   127.0.0.1:7623
-     pause, partition ... ◄── │ files in the cluster's directory
+    cortado dev up ──► supervisor ──┬─► cortado server  n1   127.0.0.1:7621
+                          │         ├─► cortado server  n2   127.0.0.1:7622
+     dev status, kill,    │         └─► cortado server  n3   127.0.0.1:7623
+     pause, partition ◄── │ files in the cluster's directory
 
 Nodes are real servers on loopback, each with a data directory, a log and a port of its own. The supervisor begins the
 cluster as an operator would: it starts the first node, announces the others, lets them join, and promotes them. Then

@@ -1,4 +1,4 @@
-"""A detached supervisor, as ``cortado cluster up --detach`` starts it: its directory is the only argument.
+"""A detached supervisor, as ``cortado dev up --detach`` starts it: its directory is the only argument.
 
 It finds the plan there. Its standard output is a file.
 """

@@ -170,7 +170,7 @@ class ClusterFiles:
         """Raise InvalidArgument if there is no cluster, or one that is not to be trusted; DataDirectoryError if the
         file is damaged."""
         if not self.exists:
-            problem = "holds no local cluster; cortado cluster up makes one"
+            problem = "holds no local cluster; cortado dev up makes one"
             raise InvalidArgument("--dir", problem, str(self.directory))
         record = self._read(self._plan)
         try:
@@ -258,7 +258,7 @@ class ClusterFiles:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                problem = f"the cluster in {self.directory} is up already; cortado cluster status shows it"
+                problem = f"the cluster in {self.directory} is up already; cortado dev status shows it"
                 raise Unavailable(problem) from None
             yield
         finally:

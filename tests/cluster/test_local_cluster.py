@@ -1,4 +1,4 @@
-"""``cortado cluster up``: real nodes that are begun, watched, hurt, stopped and gone on with; none outlives it."""
+"""``cortado dev up``: real nodes that are begun, watched, hurt, stopped and gone on with; none outlives it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.long, pytest.mark.process]
 
 
 class LocalCluster:
-    """``cortado cluster`` in a directory: its answers and effects."""
+    """``cortado dev`` in a directory: its answers and effects."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -34,15 +34,15 @@ class LocalCluster:
 
     def up(self, *options: str) -> str:
         place = ("--port", str(self.port), "--dir", str(self.directory))
-        return executed("cluster", "up", "--detach", *place, *options, timeout_s=200)
+        return executed("dev", "up", "--detach", *place, *options, timeout_s=200)
 
     def run(self, command: str, *options: str) -> str:
-        return cortado("cluster", command, *options, "--dir", str(self.directory))
+        return cortado("dev", command, *options, "--dir", str(self.directory))
 
     def status(self) -> dict[str, Any]:
         # In this process: it is asked often, and starting Python takes longest.
         with redirect_stdout(io.StringIO()) as shown:
-            assert run(["cluster", "status", "-o", "json", "--dir", str(self.directory)]) == 0
+            assert run(["dev", "status", "-o", "json", "--dir", str(self.directory)]) == 0
         found: dict[str, Any] = json.loads(shown.getvalue())
         return found
 
@@ -147,7 +147,7 @@ def test_nothing_outlives_a_supervisor_that_was_killed(local: LocalCluster) -> N
 
 @pytest.mark.parametrize("said", ["n2 is announced", "n2 has joined"])
 def test_a_growth_that_was_cut_off_goes_on_where_it_was(local: LocalCluster, said: str) -> None:
-    command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "2"]
+    command = [sys.executable, "-m", "cortado.store.cli", "dev", "up", "--nodes", "2"]
     supervisor = subprocess.Popen(
         [*command, "--dir", str(local.directory), "--port", str(local.port)], stdout=subprocess.PIPE, text=True
     )
@@ -162,7 +162,7 @@ def test_a_growth_that_was_cut_off_goes_on_where_it_was(local: LocalCluster, sai
 
 
 def test_ctrl_c_stops_it_cleanly(local: LocalCluster) -> None:
-    command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "1"]
+    command = [sys.executable, "-m", "cortado.store.cli", "dev", "up", "--nodes", "1"]
     supervisor = subprocess.Popen(
         [*command, "--dir", str(local.directory), "--port", str(local.port)], stdout=subprocess.PIPE, text=True
     )
@@ -205,7 +205,7 @@ def test_with_certificates_only_who_has_one_is_served(local: LocalCluster) -> No
 def test_settings_for_all_nodes_and_wrong_ones(local: LocalCluster, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("heartbeat-ms = 50\nelection-ms = 100\n")
-    command = ["cluster", "up", "--nodes", "1", "--config", str(file), "--dir", str(local.directory), "--detach"]
+    command = ["dev", "up", "--nodes", "1", "--config", str(file), "--dir", str(local.directory), "--detach"]
     refused = subprocess.run(
         [sys.executable, "-m", "cortado.store.cli", *command, "--port", str(local.port)],
         capture_output=True,

@@ -68,7 +68,7 @@ class PageRunner:
             yield self
         finally:
             if (self.directory / "cortado-cluster").exists():
-                self._start("cortado cluster down").communicate(timeout=COMMAND_S)
+                self._start("cortado dev down").communicate(timeout=COMMAND_S)
             for process in self._background:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
@@ -106,7 +106,7 @@ class PageRunner:
     def here(self, text: str) -> str:
         """Return ``text`` with the ports that are used here."""
         # Commands that use the default address get another one.
-        text = text.replace("cortado cluster up", f"cortado cluster up --port {self._ports[0]}")
+        text = text.replace("cortado dev up", f"cortado dev up --port {self._ports[0]}")
         endpoint = f'.option("endpoint", "127.0.0.1:{self._ports[0]}")'
         text = text.replace('.format("cortado").option("table"', f'.format("cortado"){endpoint}.option("table"')
         for place, port in enumerate(self._ports):

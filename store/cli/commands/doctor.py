@@ -22,7 +22,7 @@ _LINES: Final = 200
         cortado doctor
         cortado doctor --endpoint 127.0.0.1:7621 --data-dir /var/lib/cortado
         cortado doctor --config /etc/cortado.toml --log /var/log/cortado.log --bundle doctor.tar.gz
-        cortado doctor --cluster cortado-cluster -o json
+        cortado doctor --dev cortado-cluster -o json
     """,
 )
 def doctor(
@@ -39,10 +39,10 @@ def doctor(
     lines: Annotated[
         int, Option(help="Number of lines taken of each log.", parser=whole("--lines"), metavar="N")
     ] = _LINES,
-    cluster: Annotated[
+    dev: Annotated[
         Path | None,
         Option(
-            help="The directory of a cluster on this machine.",
+            help="The directory of a cluster that cortado dev up made.",
             metavar="PATH",
             show_default=f"{CLUSTER_DIRECTORY}, if it exists and no endpoint is given",
         ),
@@ -59,5 +59,5 @@ def doctor(
     """
     from cortado.store.cli.diagnosing import diagnose, local_cluster, sources_of
 
-    files = local_cluster(session, cluster)
+    files = local_cluster(session, dev)
     return diagnose(sources_of(session, files, config, tuple(data_dir or ()), tuple(log or ()), lines), bundle)

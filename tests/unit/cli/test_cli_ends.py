@@ -93,7 +93,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["server", "--limit.command-bytes-max", "99999999999"], "--limit.command-bytes-max"),
         (["server", "--raft.entry-bytes-max", "5"], "--raft.entry-bytes-max"),
         (["server", "--data-dir", "\udcff"], "--data-dir"),
-        (["cluster", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
+        (["dev", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
         (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "NODE_ID"),
         (["watch", "kv", "n", "--after", "noon"], "--after"),
         (["watch", "kv", "n", "--until", "2026-01-01T00:00:00"], "--until"),

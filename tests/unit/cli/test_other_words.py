@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cortado.store.cli.app import run
-from cortado.store.cli.other_words import COMMANDS, OPTIONS, meant
-from support.commands import commands
+from cortado.store.cli.other_words import COMMANDS, MOVED, OPTIONS, meant
+from support.commands import commands, found
 
 
 def options_of_all() -> set[str]:
@@ -49,6 +49,8 @@ def test_every_suggestion_is_an_option_or_a_command_that_there_is() -> None:
         (["describe", "d.t"], "there is no command 'describe'; did you mean table?"),
         (["drop", "table", "d.t"], "there is no command 'drop'; did you mean table?"),
         (["version"], "there is no command 'version'; did you mean --version?"),
+        # What has moved.
+        (["cluster", "up"], "there is no command 'cluster'; did you mean cortado dev?"),
     ],
 )
 def test_what_was_meant_is_suggested(words: list[str], suggestion: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,6 +59,13 @@ def test_what_was_meant_is_suggested(words: list[str], suggestion: str, capsys: 
     assert suggestion in shown
     assert shown.count("\n") == 1
     assert ("did you mean" in shown) == ("did you mean" in suggestion)
+
+
+def test_what_has_moved_is_there_and_nowhere_else() -> None:
+    there = {words.partition(" ")[2] for words, _ in commands()}
+    for before, now in MOVED.items():
+        assert found(now.split(), now)[1] == []
+        assert not any(f"{each} ".startswith(f"{before} ") for each in there)
 
 
 def test_the_first_word_that_a_command_has_is_suggested() -> None:

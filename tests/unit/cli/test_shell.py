@@ -158,7 +158,7 @@ def test_the_shells_options_hold_for_lines_without_their_own(server: FakeServer,
     assert json.loads(batch.err.splitlines()[0])["error"]["reason"] == "INVALID_ARGUMENT"
 
 
-@pytest.mark.parametrize("line", ["server", "gateway", "cluster up --nodes 1", "shell"])
+@pytest.mark.parametrize("line", ["server", "gateway", "dev up --nodes 1", "shell"])
 def test_what_runs_by_itself_is_refused_by_name(line: str, batch: Batch) -> None:
     assert batch(line) == failures.USAGE
     name = line.partition(" --")[0]

@@ -47,7 +47,7 @@ def test_a_plan_and_a_run_come_back(files: ClusterFiles) -> None:
 
 
 def test_a_directory_without_a_cluster_is_named(files: ClusterFiles) -> None:
-    with pytest.raises(InvalidArgument, match=r"--dir: holds no local cluster; cortado cluster up makes one"):
+    with pytest.raises(InvalidArgument, match=r"--dir: holds no local cluster; cortado dev up makes one"):
         files.read_plan()
     assert files.read_run() == Run()
     assert files.running() is None
@@ -209,7 +209,7 @@ def test_no_command_signals_a_process_that_is_not_the_clusters(files: ClusterFil
         files.log("n1").touch()
         files.lock.touch()
         files.write_run(Run(named, {"n1": NodeRun(named)}))
-        assert run(["cluster", *command, "--dir", str(files.directory)]) == USAGE
+        assert run(["dev", *command, "--dir", str(files.directory)]) == USAGE
         assert child.poll() is None
         assert not named.is_paused()
 

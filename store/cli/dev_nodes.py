@@ -49,7 +49,7 @@ class ClusterAnswer:
         columns = ("node", "address", "process", "state", "role", "term", "applied", "starts", "cut off from")
         show.table(columns, [_row(each) for each in self.nodes])
         if not self.is_up:
-            show.note("it is not up; cortado cluster up starts it again")
+            show.note("it is not up; cortado dev up starts it again")
         elif self.run.problem:
             show.note(f"it is not complete: {self.run.problem}")
         for each in self.nodes:

@@ -1,4 +1,4 @@
-"""``cortado cluster logs``: the logs of the nodes of a cluster on this machine."""
+"""``cortado dev logs``: the logs of the nodes of a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LINES: Final = 50
 
 
 @command(
-    "cluster logs",
+    "dev logs",
     remote=False,
     examples="""
-        cortado cluster logs
-        cortado cluster logs n2 --lines 200
-        cortado cluster logs -f
+        cortado dev logs
+        cortado dev logs n2 --lines 200
+        cortado dev logs -f
     """,
 )
 def logs(

@@ -1,4 +1,4 @@
-"""``cortado cluster status``: the nodes of a cluster on this machine, whether they run or not."""
+"""``cortado dev status``: the nodes of a cluster on this machine, whether they run or not."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from cortado.store.cli.tree import command
 
 
 @command(
-    "cluster status",
+    "dev status",
     remote=False,
     examples="""
-        cortado cluster status
-        cortado cluster status --dir /tmp/five -o json
+        cortado dev status
+        cortado dev status --dir /tmp/five -o json
     """,
 )
 def status(_: Session, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> Answer:
     """Show the nodes of a cluster on this machine: their processes, the leader, and the partitions."""
-    from cortado.store.cli.cluster_nodes import cluster_at
+    from cortado.store.cli.dev_nodes import cluster_at
 
     return cluster_at(directory)

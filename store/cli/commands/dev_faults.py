@@ -1,4 +1,4 @@
-"""``cortado cluster kill``, ``pause``, ``resume``, ``partition``, ``heal``: ways to hurt a cluster on this machine."""
+"""``cortado dev kill``, ``pause``, ``resume``, ``partition``, ``heal``: ways to hurt a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SIGNALS: Final = ("KILL", "TERM", "INT", "HUP", "QUIT", "ABRT", "SEGV")
 
 
 @command(
-    "cluster kill",
+    "dev kill",
     remote=False,
     examples="""
-        cortado cluster kill n2
-        cortado cluster kill n2 --signal TERM
+        cortado dev kill n2
+        cortado dev kill n2 --signal TERM
     """,
 )
 def kill(
@@ -40,13 +40,13 @@ def kill(
     _signal(directory, node, signal.Signals[f"SIG{name}"])
 
 
-@command("cluster pause", remote=False, examples="cortado cluster pause n2")
+@command("dev pause", remote=False, examples="cortado dev pause n2")
 def pause(_: Session, node: ClusterNodeArgument, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> None:
     """Pause a node (SIGSTOP): it keeps its connections open, and answers nothing."""
     _signal(directory, node, signal.SIGSTOP)
 
 
-@command("cluster resume", remote=False, examples="cortado cluster resume n2")
+@command("dev resume", remote=False, examples="cortado dev resume n2")
 def resume(_: Session, node: ClusterNodeArgument, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> None:
     """Resume a paused node (SIGCONT)."""
     _signal(directory, node, signal.SIGCONT)
@@ -62,11 +62,11 @@ def _signal(directory: Path, node_id: str, sent: signal.Signals) -> None:
 
 
 @command(
-    "cluster partition",
+    "dev partition",
     remote=False,
     examples="""
-        cortado cluster partition n1
-        cortado cluster partition n1 n2
+        cortado dev partition n1
+        cortado dev partition n1 n2
     """,
 )
 def partition(
@@ -74,7 +74,7 @@ def partition(
     nodes: Annotated[list[str], Argument(help="The nodes on one side; repeat.", metavar="NODE")],
     directory: ClusterDirOption = CLUSTER_DIRECTORY,
 ) -> None:
-    """Partition the network: cut these nodes off from the others, until cortado cluster heal.
+    """Partition the network: cut these nodes off from the others, until cortado dev heal.
 
     Clients can still reach every node.
     """
@@ -90,7 +90,7 @@ def partition(
         files.write_cut(node_id, side)
 
 
-@command("cluster heal", remote=False, examples="cortado cluster heal")
+@command("dev heal", remote=False, examples="cortado dev heal")
 def heal(_: Session, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> None:
     """Remove all partitions."""
     files = ClusterFiles(directory)

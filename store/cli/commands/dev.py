@@ -1,4 +1,4 @@
-"""``cortado cluster up`` and ``down``: a cluster on this machine, to develop and to try things out."""
+"""``cortado dev up`` and ``down``: a cluster on this machine, to develop and to try things out."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cortado.store.local_cluster.ports import PORT_DEFAULT
 
 
 @command(
-    "cluster up",
+    "dev up",
     in_shell=False,
     remote=False,
     examples="""
-        cortado cluster up
-        cortado cluster up --nodes 3 --detach
-        cortado cluster up --nodes 5 --dir /tmp/five --port 7700 --tls
+        cortado dev up
+        cortado dev up --nodes 3 --detach
+        cortado dev up --nodes 5 --dir /tmp/five --port 7700 --tls
     """,
 )
 def up(
@@ -50,7 +50,7 @@ def up(
         Option("--detach/--foreground", "-d", help="Return when the cluster is ready, and leave it running."),
     ] = False,
 ) -> None:
-    """Run a cluster on this machine, until Ctrl-C, or detached until cortado cluster down.
+    """Run a cluster on this machine, until Ctrl-C, or detached until cortado dev down.
 
     Nodes that die are restarted, unless their settings or their directory are the cause. Run again, it continues the
     cluster of the directory; a node that was removed stays removed.
@@ -63,15 +63,15 @@ def up(
 
 
 @command(
-    "cluster down",
+    "dev down",
     remote=False,
     examples="""
-        cortado cluster down
-        cortado cluster down --dir /tmp/five
+        cortado dev down
+        cortado dev down --dir /tmp/five
     """,
 )
 def down(_: Session, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> Answer:
-    """Stop a cluster on this machine. Its data stays; cortado cluster up starts it again."""
+    """Stop a cluster on this machine. Its data stays; cortado dev up starts it again."""
     from cortado.store.cli.local_clusters import stop
 
     was_up = stop(directory)
