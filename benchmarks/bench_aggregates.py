@@ -37,7 +37,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.kernel.seam import compile_ahead, compiled_folder, load
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.scan_threads import ScanThreads
+from cortado.store.process.scan_threads import ScanThreads
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX
 from cortado.store.tables.aggregate import AggregatePlan, AggregateScan, plan_aggregate
 from cortado.store.tables.aggregating import Beside, aggregate_step, begin_aggregate

@@ -30,8 +30,8 @@ from rich.console import Console
 from benchmarks.loop_holds import SCHEMA, created, running
 from benchmarks.report import Measurement, show
 from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
+from cortado.store.host.host import Host
 from cortado.store.mvcc.kernel.seam import compile_ahead, compiled_folder, load
-from cortado.store.node.host import Host
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.documents_service import DocumentsService

@@ -31,8 +31,8 @@ from rich.console import Console
 from benchmarks.loop_holds import SCHEMA, created, running
 from benchmarks.report import Measurement, show
 from cortado.proto.v1 import calls_pb2, common_pb2, documents_pb2, kv_pb2, transactions_pb2
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import kv_keys, namespace_key
-from cortado.store.node.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.convert import timestamp_message

@@ -29,11 +29,11 @@ from cortado.store.auth.current import Credential
 from cortado.store.auth.stored import Kind
 from cortado.store.auth.tokens import make_token
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
 from cortado.store.server.audit import Audit
 from cortado.store.server.authority import CREDENTIAL, Authority
 

@@ -28,9 +28,9 @@ import fastavro
 from cortado.proto.v1 import common_pb2, schemas_pb2, tables_pb2, transactions_pb2
 from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.data_directory import Identity
-from cortado.store.node.host import Host
-from cortado.store.node.process import NodeIdentity, Surroundings
-from cortado.store.node.snapshots.files import DiskSnapshotFiles
+from cortado.store.host.host import Host
+from cortado.store.process.process import NodeIdentity, Surroundings
+from cortado.store.process.snapshot_files import DiskSnapshotFiles
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.serving import GC_THRESHOLD, SWITCH_INTERVAL_S
 from cortado.store.server.stores import Stores

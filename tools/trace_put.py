@@ -23,7 +23,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from cortado.proto.v1 import calls_pb2, kv_pb2
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.kv_service import KeyValueService

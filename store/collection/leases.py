@@ -7,7 +7,7 @@
 
 A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives leaders, as all keys do. The log has its
 acquisition and its end. Its holder's signs of life go to the leader alone, which ends a lease that was not renewed for
-longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
+longer than its ``ttl_ms`` (:mod:`cortado.store.replica.collection.leases`).
 
 All leases are listed under one more key, ``m "leases"``. Those that ended lately are keys still, as deletes, and may be
 a hundred thousand: with the list no reader passes them.

@@ -1,8 +1,8 @@
 """The rise of safepoints: evaluated at append, when leases, tables and earlier safepoints are known.
 
-The bounds come from clocks, one for each retention (:mod:`cortado.store.node.collection.horizon`); no lease is passed
-(G3), and nothing falls. A table with a retention of its own has a safepoint of its own. It keeps that until it has the
-cluster's retention again and the cluster's safepoint has passed it.
+The bounds come from clocks, one for each retention (:mod:`cortado.store.replica.collection.horizon`); no lease is
+passed (G3), and nothing falls. A table with a retention of its own has a safepoint of its own. It keeps that until it
+has the cluster's retention again and the cluster's safepoint has passed it.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Space(StrEnum):
     REQUESTS = "requests"
     """Results of requests that carried an id, to be repeated instead of executed again."""
     CHANGES = "changes"
-    """The index of changes by time: which keys each entry changed (``cortado.store.node.changefeed.index``)."""
+    """The index of changes by time: which keys each entry changed (``cortado.store.replica.feed.index``)."""
 
 
 PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]

@@ -6,7 +6,7 @@ id::
     META      applied | group id 4
     REQUESTS  segment 4 | request id 20
 
-A group's range (:mod:`cortado.store.node.group_range`) says which ids and segments there are.
+A group's range (:mod:`cortado.store.replica.group_range`) says which ids and segments there are.
 """
 
 from __future__ import annotations

@@ -12,10 +12,8 @@ from math import inf
 from typing import Final
 
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.changefeed.watches import Watches
-from cortado.store.node.host import Host
-from cortado.store.node.replica import Role
-from cortado.store.node.status import NodeStatus, node_status
+from cortado.store.host.host import Host
+from cortado.store.host.status import NodeStatus, node_status
 from cortado.store.observe.definitions import DEFINITIONS
 from cortado.store.observe.families import Family, Found, families
 from cortado.store.observe.lag import LogClock
@@ -27,6 +25,8 @@ from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.quotas.meters import Meters
 from cortado.store.quotas.quota import KINDS
+from cortado.store.replica.feed.watches import Watches
+from cortado.store.replica.replica import Role
 from cortado.version import __version__
 
 _MS: Final = 1000.0

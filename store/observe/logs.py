@@ -3,7 +3,7 @@
 ::
 
     2026-11-20T20:14:03.512Z INFO leads in term 7
-    {"time": "2026-11-20T20:14:03.512Z", "level": "info", "logger": "cortado.store.node.driver", "message": "leads in
+    {"time": "2026-11-20T20:14:03.512Z", "level": "info", "logger": "cortado.store.replica.driver", "message": "leads in
      term 7", "cluster_id": "c-1", "node_id": "n1"}
 
 Times are UTC. Lines that are logged while a request is answered carry its method, and, if it has them, its request id

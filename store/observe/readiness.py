@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from cortado.store.node.host import Host
-from cortado.store.node.replica import Role
-from cortado.store.node.status import node_status
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
+from cortado.store.replica.replica import Role
 
 READY_LAG_MS_DEFAULT: Final = 10_000
 # A full look asks the disk. In between, callers get the last result, at most this old.

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from cortado.errors import InvalidArgument
 from cortado.raft.registry import Member, Roster
-from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.bounds import FRAME_BYTES_MAX
+from cortado.store.process.range_copies import Answer, Ask
 
 
 class PeerNode(Protocol):

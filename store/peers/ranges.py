@@ -13,11 +13,11 @@ from cortado.proto.internal.peers_pb2 import Hello, ReadRangeRequest, ReadRangeR
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import KEY_BYTES_MAX, Space
 from cortado.store.keys.packing import cut, join
-from cortado.store.node.repair.ranges import Answer, Ask
-from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.peers.bounds import RANGE_BOUNDS
 from cortado.store.peers.connecting import Target, ask
 from cortado.store.peers.frames import Kind
+from cortado.store.process.range_copies import Answer, Ask
+from cortado.store.replica.write.request_table.records import REQUEST_ID_BYTES
 
 _END_BYTES_MAX: Final = KEY_BYTES_MAX + 1
 _CODE_OF_SPACE: Final = {Space.DATA: 1, Space.REQUESTS: 2}

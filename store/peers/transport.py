@@ -22,7 +22,6 @@ from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello
 from cortado.raft.log import Message
 from cortado.raft.registry import Roster
 from cortado.store.engine.data_directory import Identity
-from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.admission import Admission
 from cortado.store.peers.connecting import Target
 from cortado.store.peers.credentials import Certificates
@@ -37,12 +36,13 @@ from cortado.store.peers.peer import Peer, PeerStatus
 from cortado.store.peers.processes import Processes, refusal_of
 from cortado.store.peers.ranges import range_request, read_range
 from cortado.store.peers.vouching import Vouching
+from cortado.store.process.range_copies import Answer, Ask
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 class PeerTransport:
-    """A :class:`~cortado.store.node.transport.Transport`, and the other end of the streams that peers open.
+    """A :class:`~cortado.store.process.transport.Transport`, and the other end of the streams that peers open.
 
     ``address`` (host:port) is where peers reach this node; ``certificates`` None for connections without. Call
     :meth:`attach` with the node before anything else, and :meth:`close` at the end. All of it belongs to one loop.
@@ -130,14 +130,14 @@ class PeerTransport:
             link.flush()
 
     def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
-        """See :meth:`cortado.store.node.transport.Transport.fetch_snapshot`."""
+        """See :meth:`cortado.store.process.transport.Transport.fetch_snapshot`."""
         wanted = FetchSnapshotRequest(
             hello=self.hello_to(peer), group_id=group_id, snapshot_id=snapshot_id, offset=offset
         )
         return fetch_snapshot(self._target(peer), wanted)
 
     async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
-        """See :meth:`cortado.store.node.transport.Transport.read_range`."""
+        """See :meth:`cortado.store.process.transport.Transport.read_range`."""
         return await read_range(self._target(peer), range_request(self.hello_to(peer), group_id, ask))
 
     def cut(self, node_ids: Collection[str]) -> None:

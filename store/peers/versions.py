@@ -24,7 +24,7 @@ from typing import Final
 
 from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, JoinRequest
-from cortado.store.node import log_entry
+from cortado.store.replica.write import log_entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,8 @@ from cortado.store.auth.caller import CALLER, Caller, denial
 from cortado.store.auth.current import Credential, Roles
 from cortado.store.auth.roles import Demand, Permission, Rights
 from cortado.store.auth.tokens import counts_only_with_roles, token_of
+from cortado.store.host.host import Host
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
 from cortado.store.peers.identity import client_of
 from cortado.store.quotas.meters import NO_METERS, Meter, Meters
 from cortado.store.server.audit import Audit

@@ -21,8 +21,8 @@ from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.archive import Window, archived_ranges, archived_within, is_archived, read_slice
 from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, request_shape
-from cortado.store.node.changefeed.watch import Batch
-from cortado.store.node.restoring import restored_at
+from cortado.store.replica.features.restoring import restored_at
+from cortado.store.replica.feed.watch import Batch
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, Service, Step, resolved_interval_ms
 

@@ -6,8 +6,8 @@
            ◄──answers 1, 2 ...────────── in the order of the chunks ◄──────────┘  several fit into one turn
 
 Reading runs ahead of answering by a bounded number of chunks, so a caller may send without waiting, and one that does
-wait gets its answer at once. If the process's budget (:mod:`cortado.store.node.budget`) has no room for a chunk, or the
-node's queue of writes is full, reading waits: the caller feels it as back pressure. Rows are refused one by one in
+wait gets its answer at once. If the process's budget (:mod:`cortado.store.process.budget`) has no room for a chunk, or
+the node's queue of writes is full, reading waits: the caller feels it as back pressure. Rows are refused one by one in
 their chunk's answer. A problem of a whole chunk ends the stream; chunks without an answer may be sent again under their
 request ids.
 
@@ -35,10 +35,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.packed_rows import PackedWrite
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.admission import GatePlace
-from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
-from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.request_table.records import HASH_BYTES, owned_hash
+from cortado.store.process.admission import GatePlace
+from cortado.store.process.budget import CHUNK_COST, ROW_BYTES, Held
+from cortado.store.replica.write.proposals import Proposal, WriteResult
+from cortado.store.replica.write.request_table.records import HASH_BYTES, owned_hash
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.staging.stage import attempt_of, open_record, stage
 from cortado.store.tables.bulk import check_named, evaluate_bulk

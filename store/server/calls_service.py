@@ -44,10 +44,10 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import calls_pb2
 from cortado.store.auth.caller import holder
-from cortado.store.node.admission import Gate
-from cortado.store.node.budget import CALL_BYTES, CALL_COST, Budget, Held, Share
-from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import TRACEPARENT, Requests
+from cortado.store.process.admission import Gate
+from cortado.store.process.budget import CALL_BYTES, CALL_COST, Budget, Held, Share
+from cortado.store.process.limits import NodeLimits
 from cortado.store.server.authority import CREDENTIAL, Authority, credential_of
 from cortado.store.server.driven import resumed
 from cortado.store.server.rpc import UnaryMethod, unary_methods

@@ -16,7 +16,7 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import CONSUMER_TTL_MS_DEFAULT, TTL_MS_DEFAULT, Lease, acquire, end, move
 from cortado.store.keys.keyspace import show_table_id
-from cortado.store.node.read_timestamps import Stale
+from cortado.store.replica.read.read_timestamps import Stale
 from cortado.store.server.convert import read_at, timestamp_message, timestamp_value
 from cortado.store.server.service import Service
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 from cortado.errors import InvalidArgument
 from cortado.raft.settings import RaftSettings
 from cortado.store.files.regular_files import open_regular
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.identity import check_name
 from cortado.store.ports.addresses import PORT_MAX, address_of, check_address, is_loopback, is_wildcard, split_address
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.write.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.settings.gather import Found
 from cortado.store.settings.server import BY_NAME, NONE, RAFT, REQUIRED, SETTINGS
 from cortado.store.settings.setting import Setting

@@ -20,7 +20,7 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, ValueIs, parse_etag
 from cortado.store.mvcc.expiry import NEVER, Expiry
-from cortado.store.node.read_timestamps import Stale
+from cortado.store.replica.read.read_timestamps import Stale
 
 _CASE_OF_TYPE: Final[dict[KeyType, str]] = {
     KeyType.BOOL: "bool",

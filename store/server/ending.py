@@ -20,9 +20,9 @@ from grpc_health.v1 import health
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.engine.failures import StorageFailed, is_of_the_disk
-from cortado.store.node.host import Host
-from cortado.store.node.replica import Role
+from cortado.store.host.host import Host
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.replica.replica import Role
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.client_port import Port
 from cortado.store.server.config import ServerConfig

@@ -13,8 +13,8 @@ from cortado.errors import Unavailable
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
+from cortado.store.host.host import Host
 from cortado.store.log_files.files import LogDirectory
-from cortado.store.node.host import Host
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments

@@ -33,11 +33,11 @@ from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT
-from cortado.store.node.replica import Replica, Role
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import NO_CLUSTER, join
 from cortado.store.peers.waiting import WaitingListener
+from cortado.store.replica.replica import Replica, Role
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
 from cortado.store.server.stores import Stores

@@ -43,7 +43,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import NEVER
 from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.mvcc.reader import VALIDATION, Reader, ScanSource
-from cortado.store.node.replica import Replica
+from cortado.store.replica.replica import Replica
 from cortado.store.server.convert import condition_value, dropped_message, expiry_value, read_at_text
 from cortado.store.server.listing import PAGE_ITEMS_MAX
 from cortado.store.server.service import (

@@ -15,7 +15,7 @@ from typing import Final
 
 from cortado.errors import CortadoError
 from cortado.store.auth import changes
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 
 MARK: Final = "auth-disable"
 _LOOK_S: Final = 0.2

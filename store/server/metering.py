@@ -20,9 +20,9 @@ from typing import Final
 from cortado.errors import CortadoError, NotFound
 from cortado.store.engine.interface import Page, Space
 from cortado.store.engine.tree_sizes import range_bytes
+from cortado.store.host.host import Host
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import KeyRange, database_range, namespace_range, staged_range
-from cortado.store.node.host import Host
 from cortado.store.quotas.meters import Meter, Meters
 from cortado.store.quotas.quota import kind_of, name_of
 from cortado.store.quotas.stored import QUOTAS_KEY, decode_quotas

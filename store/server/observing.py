@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.extras import needing
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.observe.collecting import Sources, collect
 from cortado.store.observe.families import Family
 from cortado.store.observe.http import HttpServer

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from typing import Final, TypeAlias
 
 from cortado.store.auth.caller import holder
-from cortado.store.node.admission import Gate
+from cortado.store.process.admission import Gate
 
 AT_ONCE: Final = 8
 """The number of streams that open in a round: some 2 ms of the loop."""

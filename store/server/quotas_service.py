@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from cortado.errors import NotFound
 from cortado.proto.v1 import quotas_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.quotas import changes
 from cortado.store.quotas.quota import Quota, Target, check_target
 from cortado.store.quotas.stored import quotas_of

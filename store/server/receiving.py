@@ -23,7 +23,7 @@ from typing import Any, Final
 import grpc
 
 from cortado.errors import InvalidArgument, ResourceExhausted
-from cortado.store.node.budget import CALL_BYTES, CALL_COST, Held, Share
+from cortado.store.process.budget import CALL_BYTES, CALL_COST, Held, Share
 from cortado.store.server.call_context import Context, Here
 from cortado.store.server.opening import Openings
 

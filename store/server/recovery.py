@@ -39,14 +39,14 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.host.opening import stored_log
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.verifying import VerifyingPass
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.opening import stored_log
-from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
-from cortado.store.node.snapshots.marker import applied_key, marker_key, reset_key
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.repair.patrol import WALK_BYTES, WALK_ITEMS
+from cortado.store.replica.snapshots.marker import applied_key, marker_key, reset_key
 from cortado.store.server.locked_out import MARK
 from cortado.store.server.stores import Stores, read_log_groups
 
@@ -157,7 +157,7 @@ def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
 
 
 def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, groups: Mapping[int, StoredGroup]) -> _Held:
-    """Return the stores as :func:`cortado.store.node.opening.open_group` finds them. Raises DataLoss."""
+    """Return the stores as :func:`cortado.store.host.opening.open_group` finds them. Raises DataLoss."""
     held = _Held(path, engine, log_files, stored_log(groups, META_GROUP.group_id, owner=engine.identity.storage_id), [])
     encoded = held.meta(reset_key(META_GROUP.group_id))
     if encoded is not None:

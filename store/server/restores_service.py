@@ -1,4 +1,4 @@
-"""``cortado.v1.Restores``: an empty cluster takes a backup (:mod:`cortado.store.node.restoring`).
+"""``cortado.v1.Restores``: an empty cluster takes a backup (:mod:`cortado.store.replica.features.restoring`).
 
 Runs are decoded, and made into stored versions, beside the loop; the loop sees finished items.
 """
@@ -19,7 +19,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.archive import archived_ranges, stored_items
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.restoring import (
+from cortado.store.replica.features.restoring import (
     PARTS_MAX,
     RestoreState,
     abandoned,

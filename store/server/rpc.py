@@ -37,9 +37,9 @@ from google.protobuf.message import DecodeError, Message
 from cortado.errors import CortadoError, Internal, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.proto import message_class, streams_of
 from cortado.store.auth.caller import CONNECTION
-from cortado.store.node.budget import Budget
-from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
+from cortado.store.process.budget import Budget
+from cortado.store.process.limits import NodeLimits
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
 from cortado.store.server.call_context import Context, Here
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX

@@ -14,8 +14,8 @@ from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
 from typing import Final
 
+from cortado.store.host.host import Host
 from cortado.store.mvcc.kernel.seam import COMPILING, Unfit, compiled_folder, load
-from cortado.store.node.host import Host
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Replies of a stream, and callers that do not take them.
 
 gRPC keeps a reply until its caller opens the window of HTTP/2, and the stream waits meanwhile. It holds its places at
-the node's gates (:mod:`cortado.store.node.admission`), so streams that are not read would keep others out.
+the node's gates (:mod:`cortado.store.process.admission`), so streams that are not read would keep others out.
 
 ::
 
@@ -21,7 +21,7 @@ import logging
 from typing import Final
 
 from cortado.errors import ResourceExhausted
-from cortado.store.node.admission import HELD, Gate
+from cortado.store.process.admission import HELD, Gate
 from cortado.store.server.call_context import Context
 from cortado.store.server.replying import Replying
 

@@ -28,16 +28,16 @@ from cortado.store.auth.roles import table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.transacting import DECODING, Origin
-from cortado.store.node.host import Host
-from cortado.store.node.limits import check_bound
-from cortado.store.node.proposals import WriteResult
-from cortado.store.node.replica import Replica, Role
-from cortado.store.node.request_table.records import HASH_BYTES, owned_hash
+from cortado.store.process.limits import check_bound
+from cortado.store.replica.replica import Replica, Role
+from cortado.store.replica.write.proposals import WriteResult
+from cortado.store.replica.write.request_table.records import HASH_BYTES, owned_hash
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import read_at, timestamp_message
 from cortado.store.server.operation_messages import operation_count, operations_of

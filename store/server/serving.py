@@ -56,12 +56,9 @@ from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.failures import StorageFailed, is_by_the_disk, is_of_the_disk
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
+from cortado.store.host.host import Host
+from cortado.store.host.status import NO_LEADER, node_status
 from cortado.store.log_files.files import FolderFiles
-from cortado.store.node.host import Host
-from cortado.store.node.log_storage import LoopStorage
-from cortado.store.node.process import NodeIdentity, Surroundings
-from cortado.store.node.snapshots.files import DiskSnapshotFiles
-from cortado.store.node.status import NO_LEADER, node_status
 from cortado.store.observe.logs import log_to_stderr
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
@@ -70,6 +67,9 @@ from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.ports.addresses import address_of
 from cortado.store.ports.open_files import connections_max, raise_open_files
+from cortado.store.process.log_storage import LoopStorage
+from cortado.store.process.process import NodeIdentity, Surroundings
+from cortado.store.process.snapshot_files import DiskSnapshotFiles
 from cortado.store.server.allocator import give_back_after_bursts, give_back_large_blocks
 from cortado.store.server.audit import Audit
 from cortado.store.server.auth_service import AuthService

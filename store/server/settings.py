@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
 from cortado.store.server.config import ServerConfig
 from cortado.store.settings.gather import Found, check_variables, gather
 from cortado.store.settings.server import CONFIG_VARIABLE, PREFIX, SETTINGS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from google.protobuf.message import Message
 
 from cortado.proto.v1 import settings_pb2
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.server.service import Service
 from cortado.store.settings.gather import Found
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from cortado.errors import CortadoError
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import table_range
-from cortado.store.node.host import Host
 from cortado.store.observe.stored_sizes import StoredSizes
 from cortado.store.server.sizes_service import size_of
 

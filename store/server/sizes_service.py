@@ -27,6 +27,7 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Page, Space
 from cortado.store.engine.tree_sizes import RangeUse, range_use
+from cortado.store.host.host import Host
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import (
     KeyRange,
@@ -37,7 +38,6 @@ from cortado.store.keys.keyspace import (
     row_prefix,
 )
 from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND
-from cortado.store.node.host import Host
 from cortado.store.server.listing import behind, next_page
 from cortado.store.server.service import Service
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import Message
 
 from cortado.proto.v1 import statistics_pb2
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.observe.definitions import Kind
 from cortado.store.observe.families import Family
 from cortado.store.observe.measures import Histogram

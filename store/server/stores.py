@@ -16,12 +16,12 @@ from cortado.raft.records import StoredLog
 from cortado.store.engine.data_directory import LOG_DIRECTORY, Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
+from cortado.store.host.opening import stored_log
 from cortado.store.log_files.files import FolderFiles
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup, read_groups
 from cortado.store.log_files.segments import nothing_there
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.opening import stored_log
+from cortado.store.replica.group_range import META_GROUP
 
 
 @dataclass(frozen=True, slots=True)

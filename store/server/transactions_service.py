@@ -12,13 +12,13 @@ from cortado.errors import CortadoError, InvalidArgument, ResourceExhausted
 from cortado.proto.v1 import transactions_pb2
 from cortado.store.auth.caller import CALLER, asking
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.changed import changed_since, changed_within
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.transacting import DECODING, conflict_of
-from cortado.store.node.host import Host
 from cortado.store.observe.measures import CommitOutcomes
 from cortado.store.server.allowances import Allowances
 from cortado.store.server.convert import timestamp_message, timestamp_value

@@ -1,7 +1,7 @@
 """``cortado.v1.Watch``: streams of the changes of a range.
 
 Any replica serves it, from its applied state. A stream lives until its caller goes away, or the node can't go on. While
-the caller is slow, gRPC takes no more replies; :mod:`cortado.store.node.changefeed` describes the watch's queue.
+the caller is slow, gRPC takes no more replies; :mod:`cortado.store.replica.feed` describes the watch's queue.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.changefeed.watch import Batch, Watch
-from cortado.store.node.read_timestamps import Stale
+from cortado.store.replica.feed.watch import Batch, Watch
+from cortado.store.replica.read.read_timestamps import Stale
 from cortado.store.server.convert import read_at, read_at_text, timestamp_message
 from cortado.store.server.document_messages import check_form, range_bounds
 from cortado.store.server.service import Service, resolved_interval_ms

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.raft.settings import ENTRY_BYTES_LIMIT, RaftSettings
-from cortado.store.node.limits import COMMAND_BYTES_MIN, NodeLimits
+from cortado.store.process.limits import COMMAND_BYTES_MIN, NodeLimits
 from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, RETENTION, SIZE, TEXT, WHOLE, Kind, choice
 from cortado.store.settings.logs import log_settings
 from cortado.store.settings.setting import Setting

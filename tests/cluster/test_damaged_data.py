@@ -13,7 +13,7 @@ import pytest
 from cortado.errors import DataLoss
 from cortado.store.client import Client, Index, Table
 from cortado.store.engine.data_file import newest_meta
-from cortado.store.node.applied_state import FORMAT
+from cortado.store.replica.apply.applied_state import FORMAT
 from support.damage import flip
 from support.server_process import PATIENCE_S, ServerProcess
 

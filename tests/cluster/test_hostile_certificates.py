@@ -15,11 +15,11 @@ from cortado.raft.records import KIND_DATA, Record
 from cortado.store.client import Client
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.opening import stored_log
+from cortado.store.host.opening import stored_log
 from cortado.store.peers.credentials import TlsFiles
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
+from cortado.store.replica.group_range import META_GROUP
 from cortado.store.server.stores import read_log_groups
 from support.certificates import Certifier
 from support.peer_calls import how_it_ended

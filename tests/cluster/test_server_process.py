@@ -238,7 +238,7 @@ FAILING_SERVER = """
 import sys
 from pathlib import Path
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.server import ServerConfig, serve
 
 apply = StateMachine.apply

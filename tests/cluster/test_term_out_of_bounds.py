@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
-from cortado.store.node.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP
 from cortado.store.server.stores import Stores
 from support.cluster import Cluster
 

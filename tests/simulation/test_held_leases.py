@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from cortado.store.collection.leases import Lease
-from cortado.store.node.collection import leases
-from cortado.store.node.collection.leases import Leases
+from cortado.store.replica.collection import leases
+from cortado.store.replica.collection.leases import Leases
 from support.nodes import put
 from support.simulation.cluster import Cluster
 from support.simulation.collected import Holder, Record

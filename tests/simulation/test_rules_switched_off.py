@@ -30,21 +30,21 @@ from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.staged import LargeTransaction, Staged
 from cortado.store.mvcc.store import Snapshot
 from cortado.store.mvcc.versions import timestamp_of
-from cortado.store.node import state_machine
-from cortado.store.node.changefeed.feed import ChangeFeed
-from cortado.store.node.changefeed.recent import RecentChanges
-from cortado.store.node.collection import slices
-from cortado.store.node.collection.collector import Collector
-from cortado.store.node.driver import Driver
-from cortado.store.node.overlay import OverlayReader
-from cortado.store.node.pipeline import Pipeline
-from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.replica import Replica
-from cortado.store.node.request_table.records import answer_of
-from cortado.store.node.run import RunPlace
-from cortado.store.node.snapshots.installation import Installation
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply import state_machine
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.collection import slices
+from cortado.store.replica.collection.collector import Collector
+from cortado.store.replica.driver import Driver
+from cortado.store.replica.feed.feed import ChangeFeed
+from cortado.store.replica.feed.recent import RecentChanges
+from cortado.store.replica.read.read_index import ReadIndex
+from cortado.store.replica.replica import Replica
+from cortado.store.replica.snapshots.installation import Installation
+from cortado.store.replica.write.overlay import OverlayReader
+from cortado.store.replica.write.pipeline import Pipeline
+from cortado.store.replica.write.proposals import Proposal, WriteResult
+from cortado.store.replica.write.request_table.records import answer_of
+from cortado.store.replica.write.run import RunPlace
 from cortado.store.staging.stage import Met
 from cortado.store.transactions import commit
 from cortado.store.transactions.ahead import Ahead

@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.replica import Replica
+from cortado.store.replica.replica import Replica
 from support.simulation.__main__ import describe, run_chunk
 from support.simulation.coverage import MUST_OCCUR, invariants_to_reach
 from support.simulation.run import Outcome, simulate

@@ -11,8 +11,8 @@ from cortado.raft.log import Encoded, LogRecord, Payload, RecordKind
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.apply.applied_state import AppliedState
 from support.simulation.cluster import Cluster
 from support.simulation.watch import APPLIED_KEY, Watch
 

@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Space
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from support.node_world import Place, World
 from support.nodes import key, put
 

@@ -18,11 +18,11 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import read_groups
 from cortado.store.log_files.segments import segment_name
 from cortado.store.mvcc.versions import Item, encode_versions
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import applied_key
+from cortado.store.replica.write.log_entry import LogEntry
+from cortado.store.replica.write.request_table.records import Remembered, encode_remembered
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments
 from cortado.store.server.inspection.state import Stored

@@ -21,7 +21,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.proposals import WriteResult
+from cortado.store.replica.write.proposals import WriteResult
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.tables_service import TablesService
 from cortado.store.staging import stage

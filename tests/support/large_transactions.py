@@ -14,11 +14,11 @@ from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.fields import select_fields
 from cortado.schema.parse import parse_schema
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import STAGED_SPACE, index_range, prefix_range, row_range
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.staged import LargeTransaction
-from cortado.store.node.host import Host
-from cortado.store.node.large_transactions import LargeTransactions
+from cortado.store.replica.duties.large_transactions import LargeTransactions
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.documents_service import DocumentsService

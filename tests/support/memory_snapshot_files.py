@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cortado.errors import NotFound, ResourceExhausted
-from cortado.store.node.snapshots.files import NAME, RETRY_DELAY_MS
+from cortado.store.process.snapshot_files import NAME, RETRY_DELAY_MS
 
 
 @dataclass(slots=True)

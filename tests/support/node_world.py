@@ -21,12 +21,12 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.retentions import KEEP_ALL
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.process import NodeIdentity, Surroundings
-from cortado.store.node.repair.ranges import Answer, Ask
-from cortado.store.node.replica import Role
-from cortado.store.node.storage_thread import Done, Job
+from cortado.store.host.host import Host
+from cortado.store.process.limits import NodeLimits
+from cortado.store.process.process import NodeIdentity, Surroundings
+from cortado.store.process.range_copies import Answer, Ask
+from cortado.store.process.storage_thread import Done, Job
+from cortado.store.replica.replica import Role
 from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles

@@ -16,15 +16,15 @@ from cortado.raft.log import LogRecord
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.process import NodeIdentity, Surroundings
+from cortado.store.process.limits import NodeLimits
+from cortado.store.process.process import NodeIdentity, Surroundings
 from support.logs import memory_log_disk
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles

@@ -15,9 +15,9 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Changes
 from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.features.feature import Effect, Feature, Features
-from cortado.store.node.features.registration import Registered
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.features.feature import Effect, Feature, Features
+from cortado.store.replica.features.registration import Registered
 
 ONE, TWO = meta_key("one"), meta_key("two")
 AT = [Timestamp(0, wall_ms, 0) for wall_ms in range(10)]
@@ -147,5 +147,5 @@ def registered(effect: Effect) -> Iterator[list[Noting]]:
             made.append(Noting("more", ONE, [], effect))
             Features.__init__(self, [*self.all, made[-1]])
 
-    with patch("cortado.store.node.state_machine.Registered", One):
+    with patch("cortado.store.replica.apply.state_machine.Registered", One):
         yield made

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from cortado.errors import CortadoError, NotFound
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
-from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.connecting import Target
 from cortado.store.peers.connecting import connected as connected_to
 from cortado.store.peers.connection import Connection
@@ -23,6 +22,7 @@ from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.process.range_copies import Answer, Ask
 from support.nodes import until
 from support.peer_calls import takes_anything
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_document_schema
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 

@@ -17,11 +17,11 @@ import pytest
 from cortado.proto.v1 import calls_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.node import run_submission
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.run import Run
+from cortado.store.host.host import Host
 from cortado.store.observe.requests import Requests
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica import run_submission
+from cortado.store.replica.write.run import Run
 from cortado.store.server.authority import Authority
 from cortado.store.server.calls_service import CallsLimits, CallsService
 from cortado.store.server.convert import timestamp_message

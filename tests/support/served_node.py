@@ -29,7 +29,7 @@ from cortado.proto.v1 import (
     watch_pb2,
 )
 from cortado.store.engine.interface import Engine
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.audit import Audit
 from cortado.store.server.auth_service import AuthService

@@ -14,11 +14,11 @@ from cortado.raft.registry import Member as ConfiguredMember
 from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
-from cortado.store.node.host import Host
-from cortado.store.node.process import NodeIdentity, Surroundings
-from cortado.store.node.repair.ranges import Answer, Ask
-from cortado.store.node.replica import Role
-from cortado.store.node.snapshots.marker import marker_key
+from cortado.store.host.host import Host
+from cortado.store.process.process import NodeIdentity, Surroundings
+from cortado.store.process.range_copies import Answer, Ask
+from cortado.store.replica.replica import Role
+from cortado.store.replica.snapshots.marker import marker_key
 from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles

@@ -18,25 +18,25 @@ from cortado.raft.records import HardState, StoredLog, Writes
 from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
+from cortado.store.host.opening import complete_reset, stored_log
 from cortado.store.keys.types import LogicalKey
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_context import GroupContext
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.opening import complete_reset, stored_log
-from cortado.store.node.process import NodeIdentity, Process
-from cortado.store.node.repair.ranges import Answer
-from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.marker import applied_key, reset_key
-from cortado.store.node.snapshots.receiver import SnapshotReceiver
-from cortado.store.node.snapshots.sender import SnapshotSender
-from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage_thread import Done, Job
+from cortado.store.process.process import NodeIdentity, Process
+from cortado.store.process.range_copies import Answer
+from cortado.store.process.snapshot_files import SnapshotFiles
+from cortado.store.process.snapshot_settings import SnapshotSettings
+from cortado.store.process.storage_thread import Done, Job
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.context import GroupContext
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import applied_key, reset_key
+from cortado.store.replica.snapshots.receiver import SnapshotReceiver
+from cortado.store.replica.snapshots.sender import SnapshotSender
+from cortado.store.replica.write.request_table.records import Remembered, encode_remembered
 from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
@@ -178,7 +178,7 @@ class FakeLog:
 
 @dataclass
 class FakeProcess:
-    """The part of a :class:`~cortado.store.node.process.Process` that snapshots use."""
+    """The part of a :class:`~cortado.store.process.process.Process` that snapshots use."""
 
     identity: NodeIdentity
     engine: Engine

@@ -16,12 +16,12 @@ import pytest
 from cortado.errors import CortadoError
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.host.host import Host
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.changefeed import history, watch
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.feed import history, watch
 from support.node_world import World
 from support.nodes import key
 from support.watch_history import problems, state_after

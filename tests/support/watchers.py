@@ -9,10 +9,10 @@ from contextlib import aclosing
 from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import KV_SPACE, kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.versions import Item, payload_of, timestamp_of
-from cortado.store.node.host import Host
 from support.watch_history import Resolved, Seen
 
 NAMESPACE = "test"

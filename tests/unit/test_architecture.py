@@ -104,14 +104,20 @@ CLIENT = SHARED | {
     "cortado.store.wire",
     "cortado.store.catalog.descriptors",
 }
+PARTS_OF_A_NODE = {"cortado.store.process", "cortado.store.replica", "cortado.store.host"}
 ALLOWED |= {
-    "cortado.store.node": NODE,
+    "cortado.store.process": SHARED
+    | {"cortado.raft", "cortado.store.clock", "cortado.store.mvcc", "cortado.store.engine", "cortado.store.log_files"}
+    | {"cortado.store.files", "cortado.store.auth.caller", "cortado.store.auth.owners"},
+    "cortado.store.replica": NODE | {"cortado.store.process"},
+    "cortado.store.host": NODE | {"cortado.store.process", "cortado.store.replica"},
     "cortado.store.peers": SHARED
     | OBSERVED
     | {
         "cortado.proto",
         "cortado.raft",
-        "cortado.store.node",
+        "cortado.store.process",
+        "cortado.store.replica.write",
         "cortado.store.clock",
         "cortado.store.keys.packing",
         "cortado.store.engine",
@@ -122,7 +128,7 @@ ALLOWED |= {
     | {
         "cortado.raft.settings",
         "cortado.store.auth.tokens",
-        "cortado.store.node.limits",
+        "cortado.store.process.limits",
         "cortado.store.gateway.limits",
         "cortado.store.files",
         "cortado.store.clock",
@@ -131,10 +137,12 @@ ALLOWED |= {
     "cortado.store.server": NODE
     | {"cortado.store.ports", "cortado.store.h2", "cortado.store.quotas"}
     | {"cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
-    | {"cortado.store.node", "cortado.store.peers", "cortado.store.wire", "cortado.store.observe"},
+    | PARTS_OF_A_NODE
+    | {"cortado.store.peers", "cortado.store.wire", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.quotas"}
-    | {"cortado.store.node", "cortado.store.peers", "cortado.store.wire", "cortado.store.settings"},
+    | PARTS_OF_A_NODE
+    | {"cortado.store.peers", "cortado.store.wire", "cortado.store.settings"},
     "cortado.store.client": CLIENT
     | {"cortado.store.backup.runs", "cortado.store.settings.client", "cortado.store.settings.reach"},
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},

@@ -11,9 +11,10 @@ from cortado.raft import records
 from cortado.store.backup import part_file
 from cortado.store.engine import data_directory
 from cortado.store.log_files import segments
-from cortado.store.node import applied_state, log_entry
-from cortado.store.node.snapshots import file_format, marker
 from cortado.store.peers import frames, versions
+from cortado.store.replica.apply import applied_state
+from cortado.store.replica.snapshots import file_format, marker
+from cortado.store.replica.write import log_entry
 from cortado.store.transfer import manifest
 from cortado.store.wire import api_level
 

@@ -9,7 +9,7 @@ import pytest
 from cortado.raft import records
 from cortado.store.client import Client
 from cortado.store.engine import data_directory
-from cortado.store.node import log_entry
+from cortado.store.replica.write import log_entry
 from support.builds import Build, changed_build
 from support.cluster import cortado, running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
@@ -30,7 +30,7 @@ def ended(server: ServerProcess) -> str:
 def newer_entries(folder: Path) -> tuple[Build, str]:
     """A build that writes entries which this one cannot read, and what is said where the two meet."""
     ours, theirs, line = log_entry.FORMAT, log_entry.FORMAT + 1, "FORMAT: Final = {}\n"
-    newer = changed_build(folder, "store/node/log_entry.py", line.format(ours), line.format(theirs))
+    newer = changed_build(folder, "store/replica/write/log_entry.py", line.format(ours), line.format(theirs))
     return newer, f"reads version {ours}: upgrade through the versions in between"
 
 

@@ -37,11 +37,11 @@ from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.mvcc.versions import expiry_of, payload_of, timestamp_of
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.request_table.records import decode_remembered
-from cortado.store.node.snapshots.marker import applied_key, marker_key
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import applied_key, marker_key
+from cortado.store.replica.write.log_entry import LogEntry
+from cortado.store.replica.write.request_table.records import decode_remembered
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded, stored_key
 

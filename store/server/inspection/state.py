@@ -13,9 +13,9 @@ from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.decoded import NO_NAMES, KeyNames, decode_key
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import applied_key
 from cortado.store.staging.records import unresolved_of
 
 SLICE_MS_MAX = 10.0

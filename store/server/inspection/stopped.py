@@ -20,8 +20,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.log_files.recovery import StoredGroup
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.snapshots.marker import marker_key
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import marker_key
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments

@@ -40,9 +40,9 @@ from cortado.store.mvcc.versions import (
     has_expired,
     suffix_of,
 )
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.request_table.records import decode_remembered
-from cortado.store.node.snapshots.marker import Marker
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.snapshots.marker import Marker
+from cortado.store.replica.write.request_table.records import decode_remembered
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.inspection.log_segments import LogSegments, verify_segment
 from cortado.store.server.inspection.problems import CHECKSUM, MALFORMED, ORDER, Problems

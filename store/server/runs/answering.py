@@ -9,10 +9,10 @@ from typing import ClassVar, Final
 
 from cortado.errors import CortadoError, Internal, PermissionDenied, Unauthenticated
 from cortado.store.auth.caller import CALLER, Caller
-from cortado.store.node.host import Host
-from cortado.store.node.run import Run, RunPlace
+from cortado.store.host.host import Host
 from cortado.store.observe.call import Call
 from cortado.store.observe.requests import CANCELLED, OK, Requests
+from cortado.store.replica.write.run import Run, RunPlace
 from cortado.store.server.authority import CREDENTIAL, Authority
 from cortado.store.server.permissions import rule_of
 from cortado.store.server.runs.gathering import CALL_BYTES, RUN_CALLS_MIN, CallRun, Outcome, PlainCall

@@ -26,10 +26,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_keys
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import encode_in_turn
-from cortado.store.node.overlay import Layer, OverlayReader
-from cortado.store.node.replica import Replica
-from cortado.store.node.run import EvaluateRun, RunEffects
 from cortado.store.observe.call import Call
+from cortado.store.replica.replica import Replica
+from cortado.store.replica.write.overlay import Layer, OverlayReader
+from cortado.store.replica.write.run import EvaluateRun, RunEffects
 from cortado.store.server.footprint_rights import check_may_read
 from cortado.store.server.operation_messages import operations_of
 from cortado.store.server.runs.answering import LetIn

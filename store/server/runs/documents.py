@@ -18,8 +18,8 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.versions import NO_EXPIRIES
-from cortado.store.node.replica import Replica
-from cortado.store.node.run import EvaluateRun, RunEffects
+from cortado.store.replica.replica import Replica
+from cortado.store.replica.write.run import EvaluateRun, RunEffects
 from cortado.store.server.convert import key_values
 from cortado.store.server.document_messages import document_input
 from cortado.store.server.runs.gathering import CallRun, PlainCall

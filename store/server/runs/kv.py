@@ -11,14 +11,14 @@ from cortado.errors import CortadoError, DataLoss
 from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.catalog.generations import generation_of
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_key, kv_keys, namespace_range
 from cortado.store.keys.names import check_namespace
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import DEFAULT_LIMITS, PIECE_BYTES
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
-from cortado.store.node.replica import Replica
-from cortado.store.node.run import EvaluateRun, RunEffects
+from cortado.store.replica.replica import Replica
+from cortado.store.replica.write.run import EvaluateRun, RunEffects
 from cortado.store.server.runs.gathering import CallRun, PlainCall
 from cortado.store.server.runs.reading import PlainReads
 from cortado.store.server.runs.wire import get_replies, headed, multi_get_reply, put_etags

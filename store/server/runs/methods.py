@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.observe.requests import Requests
 from cortado.store.server.authority import Authority
 from cortado.store.server.runs.answering import RunMethod

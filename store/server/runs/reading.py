@@ -9,7 +9,7 @@ from typing import Final
 from cortado.errors import CortadoError
 from cortado.proto.v1 import common_pb2
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.replica import Replica
+from cortado.store.replica.replica import Replica
 from cortado.store.server.runs.answering import LetIn, RunMethod
 from cortado.store.server.runs.gathering import RUN_CALLS_MAX, CallRun, Outcome, PlainCall
 from cortado.store.server.service import Service

@@ -8,11 +8,11 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 from cortado.errors import CortadoError
-from cortado.store.node.proposals import RunResult
-from cortado.store.node.replica import Replica
-from cortado.store.node.request_table.records import REQUEST_ID_BYTES
-from cortado.store.node.run import EvaluateRun
-from cortado.store.node.run_submission import submit_run
+from cortado.store.replica.replica import Replica
+from cortado.store.replica.run_submission import submit_run
+from cortado.store.replica.write.proposals import RunResult
+from cortado.store.replica.write.request_table.records import REQUEST_ID_BYTES
+from cortado.store.replica.write.run import EvaluateRun
 from cortado.store.server.runs.answering import LetIn, RunMethod
 from cortado.store.server.runs.gathering import CALL_BYTES, RUN_CALLS_MAX, CallRun, Outcome, PlainCall
 from cortado.store.server.runs.wire import with_headers

@@ -11,7 +11,7 @@ from cortado.store.backup.runs import encode_stored
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.restoring import RESTORE_KEY, RESTORED_KEY, RestoreState
+from cortado.store.replica.features.restoring import RESTORE_KEY, RESTORED_KEY, RestoreState
 from support.backups import shape, small_run, write_backup
 
 HEADER = b'{"backup_id": "aa", "end": "6b306d", "part": 0, "start": "6b"}'

@@ -12,8 +12,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import Item, encode_version
-from cortado.store.node.changefeed import index
-from cortado.store.node.changefeed.index import BrokenIndex, IndexWriter, decode_item
+from cortado.store.replica.feed import index
+from cortado.store.replica.feed.index import BrokenIndex, IndexWriter, decode_item
 from cortado.store.staging.records import record_key
 from support.memory_engine import MemoryEngine
 

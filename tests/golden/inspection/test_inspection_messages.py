@@ -22,7 +22,7 @@ from cortado.store.keys.decoded import KeyNames, decode_key, log_file_key
 from cortado.store.keys.keyspace import index_prefix, kv_key, meta_key, row_prefix
 from cortado.store.keys.types import KeyType, KeyValue
 from cortado.store.mvcc.versions import suffix_of
-from cortado.store.node.snapshots.marker import applied_key, marker_key, reset_key
+from cortado.store.replica.snapshots.marker import applied_key, marker_key, reset_key
 from support.inspected import REQUEST_ID, Replica
 
 GOLDEN = Path(__file__).with_name("inspection.txt")

@@ -16,10 +16,10 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NOTHING, Reads
 from cortado.store.mvcc.versions import encode_versions, suffix_of
-from cortado.store.node.batch import Batch
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import FORMAT, LogEntry
-from cortado.store.node.request_table.records import Remembered, encode_remembered
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.batch import Batch
+from cortado.store.replica.write.log_entry import FORMAT, LogEntry
+from cortado.store.replica.write.request_table.records import Remembered, encode_remembered
 
 GOLDEN = Path(__file__).with_name("log_entry.hex")
 

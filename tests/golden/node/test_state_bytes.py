@@ -10,9 +10,9 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.request_table.records import Remembered, decode_remembered, encode_remembered
 
 STATE_GOLDEN = Path(__file__).with_name("applied_state.hex")
 REQUEST_GOLDEN = Path(__file__).with_name("remembered_request.hex")

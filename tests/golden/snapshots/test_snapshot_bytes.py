@@ -12,13 +12,13 @@ from cortado.raft.registry import Member, Roster
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.snapshots.file_reader import Verification
-from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
-from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.process.snapshot_settings import SnapshotSettings
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.file_reader import Verification
+from cortado.store.replica.snapshots.file_writer import SnapshotWriter
+from cortado.store.replica.snapshots.marker import Marker, applied_key, marker_key
+from cortado.store.replica.write.request_table.records import Remembered, encode_remembered
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.snapshots import ts_of

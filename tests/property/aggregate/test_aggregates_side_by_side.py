@@ -24,7 +24,7 @@ from cortado.store.client.aggregates import Groups
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.paging import PageToken
 from cortado.store.mvcc.reader import Reader, ScanChunk
-from cortado.store.node.scan_threads import ScanThreads
+from cortado.store.process.scan_threads import ScanThreads
 from cortado.store.tables import aggregate, aggregating
 from cortado.store.tables.aggregate import AggregatePlan, AggregateScan, plan_aggregate
 from cortado.store.tables.aggregating import AggregateState, Beside, Lender, Lent, aggregate_step, begin_aggregate

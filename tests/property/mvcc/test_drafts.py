@@ -17,8 +17,8 @@ from cortado.store.mvcc.drafts import DRAFT_FROM, Draft, drafted
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, encode_versions
-from cortado.store.node.batch import Batch
-from cortado.store.node.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.batch import Batch
 
 KEYS = st.lists(st.binary(max_size=40).map(lambda each: each.replace(b"\0", b"\xff") + b"\0"), min_size=1, unique=True)
 PAYLOADS = st.none() | st.just(b"") | st.binary(max_size=40)

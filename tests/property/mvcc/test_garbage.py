@@ -13,8 +13,8 @@ from cortado.store.engine.interface import ABOVE_KEYS, Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.garbage import Garbage, find_garbage
 from cortado.store.mvcc.versions import Item, encode_version
-from cortado.store.node.collection.removals import remove_densely
-from cortado.store.node.collection.slices import Place, look
+from cortado.store.replica.collection.removals import remove_densely
+from cortado.store.replica.collection.slices import Place, look
 from support.memory_engine import MemoryEngine
 
 TIMES_MAX = 12

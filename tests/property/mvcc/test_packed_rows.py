@@ -26,8 +26,8 @@ from cortado.store.mvcc.mutations import Changes, Mutations
 from cortado.store.mvcc.packed_rows import PackedRows, PackedWrite
 from cortado.store.mvcc.row_maker import KeyColumn, KeysInOrder, RowMaker, Tails
 from cortado.store.mvcc.versions import content_of, encode_versions, suffix_of
-from cortado.store.node.batch import Batch
-from cortado.store.node.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.batch import Batch
 from support.kernels import row_kernel
 
 HEAD: Final = b"\0\0\0\7"

@@ -22,14 +22,14 @@ from cortado.store.mvcc.evaluation import Cleared, Removal
 from cortado.store.mvcc.safepoints import SAFEPOINTS_KEY, Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of, timestamp_of
-from cortado.store.node.changefeed import index, indexed
-from cortado.store.node.changefeed.history import HistoryPass
-from cortado.store.node.changefeed.index import IndexWriter, decode_item
-from cortado.store.node.changefeed.indexed import IndexPass
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
-from cortado.store.node.restoring import RESTORE_KEY, RestoreState
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.features.restoring import RESTORE_KEY, RestoreState
+from cortado.store.replica.feed import index, indexed
+from cortado.store.replica.feed.history import HistoryPass
+from cortado.store.replica.feed.index import IndexWriter, decode_item
+from cortado.store.replica.feed.indexed import IndexPass
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.staging.records import UNRESOLVED_KEY, LargeState, Record, StagedTable, record_key
 from support.memory_engine import MemoryEngine
 from support.simulation.changes import by_index, by_versions

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from cortado.errors import ConditionFailed, InvalidArgument, ResourceExhausted
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.host.host import Host
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.proposals import WriteResult
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.controls import epoch_after
+from cortado.store.replica.write.proposals import WriteResult
 from support.examples import examples
 from support.nodes import NodeDisk, SetClock, increment, key, make_node, read, run
 

@@ -20,11 +20,11 @@ from cortado.store.auth.state import AuthState
 from cortado.store.auth.stored import Kind
 from cortado.store.auth.tokens import make_token
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
 from support.examples import examples
 from support.node_world import World
 from support.nodes import increment, key

@@ -12,11 +12,11 @@ import pytest
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.changefeed import feed as feed_module
-from cortado.store.node.changefeed import watch as watch_module
-from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
-from cortado.store.node.changefeed.recent import RecentChanges
-from cortado.store.node.changefeed.watch import Batch, Watch
+from cortado.store.replica.feed import feed as feed_module
+from cortado.store.replica.feed import watch as watch_module
+from cortado.store.replica.feed.feed import ChangeFeed, WatchQueue
+from cortado.store.replica.feed.recent import RecentChanges
+from cortado.store.replica.feed.watch import Batch, Watch
 from support.watch_scene import run_scene, with_tiny_slices
 
 SEEDS_MAX: Final = 10

@@ -22,10 +22,10 @@ from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.node.batch import Batch
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.log_entry import LogEntry
+from cortado.store.host.host import Host
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.write.batch import Batch
+from cortado.store.replica.write.log_entry import LogEntry
 from cortado.store.server import bulk_stream
 from cortado.store.server.bulk_stream import LISTED_CHUNKS, BulkStream
 from cortado.store.server.convert import timestamp_message

@@ -15,9 +15,9 @@ import pytest
 
 from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.packing import cut, cut_equal
 from cortado.store.kv import scan as kv_scan
-from cortado.store.node.host import Host
 from cortado.store.server.kv_service import KeyValueService
 from support.engines import open_lmdb
 from support.kernels import row_kernel

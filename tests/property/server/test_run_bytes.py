@@ -10,7 +10,7 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.versions import encode_in_turn, encode_version, suffix_of
-from cortado.store.node.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
+from cortado.store.replica.write.request_table.records import HASH_BYTES, Remembered, encode_each, encode_remembered
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.runs import wire
 from cortado.store.server.runs.wire import (

@@ -18,13 +18,14 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc import versions
 from cortado.store.mvcc.staged import Unresolved
-from cortado.store.node import batch, run_submission
-from cortado.store.node.admission import Gate, GatePlace
-from cortado.store.node.overlay import OverlayReader
-from cortado.store.node.request_table.lookup import KnownRequests
-from cortado.store.node.run import Requests, Run, RunEffects, RunPlace
 from cortado.store.observe.requests import MethodMeasures
+from cortado.store.process.admission import Gate, GatePlace
 from cortado.store.quotas.meters import Meters
+from cortado.store.replica import run_submission
+from cortado.store.replica.write import batch
+from cortado.store.replica.write.overlay import OverlayReader
+from cortado.store.replica.write.request_table.lookup import KnownRequests
+from cortado.store.replica.write.run import Requests, Run, RunEffects, RunPlace
 from cortado.store.server import calls_service
 from cortado.store.server.authority import Authority
 from cortado.store.server.runs import commits, documents, kv, writing

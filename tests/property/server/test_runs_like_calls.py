@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from cortado.store.node.group_commit import GroupCommit
+from cortado.store.replica.write.group_commit import GroupCommit
 from cortado.store.server import service
 from support.nodes import run
 from support.run_twins import LIMITS, METHOD, Asker, Served, sizes_of_runs

@@ -12,12 +12,12 @@ from cortado.errors import DataLoss
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import encode_version, timestamp_of
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.snapshots.file_format import Block, decode_block, encode_block, open_frame
-from cortado.store.node.snapshots.file_reader import Verification, WholeFile
-from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.installation import Installation
-from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.process.snapshot_settings import SnapshotSettings
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.file_format import Block, decode_block, encode_block, open_frame
+from cortado.store.replica.snapshots.file_reader import Verification, WholeFile
+from cortado.store.replica.snapshots.file_writer import SnapshotWriter
+from cortado.store.replica.snapshots.installation import Installation
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.snapshots import CLUSTER, GROUP, MEMBERS, contents, fill, ts_of

@@ -23,9 +23,9 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.packed_rows import PackedWrite
 from cortado.store.mvcc.row_maker import RowMaker
-from cortado.store.node.batch import Batch
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import command_bytes
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.batch import Batch
+from cortado.store.replica.write.log_entry import command_bytes
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
 from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode, JsonRows

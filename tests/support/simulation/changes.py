@@ -13,9 +13,9 @@ from cortado.store.engine.interface import ABOVE_KEYS, Space
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, STAGED_SPACE, TABLE_SPACE
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import timestamp_of
-from cortado.store.node.changefeed.history import VersionsPass
-from cortado.store.node.changefeed.indexed import IndexPass, Progress
-from cortado.store.node.changefeed.oldest import OldestChanges, Window
+from cortado.store.replica.feed.history import VersionsPass
+from cortado.store.replica.feed.indexed import IndexPass, Progress
+from cortado.store.replica.feed.oldest import OldestChanges, Window
 from support.simulation.cluster import Cluster
 
 RANGES: Final = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cortado.errors import CortadoError, InvalidArgument, NotLeader, Unavailable
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.read_timestamps import Stale
+from cortado.store.replica.read.read_timestamps import Stale
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk
 from support.simulation.loop import NodeLoop, Scheduler
@@ -20,7 +20,7 @@ from support.simulation.rpc import Calls, Lost, Refused
 from support.simulation.true_time import TrueTime
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
 
 T = TypeVar("T")
 

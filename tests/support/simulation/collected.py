@@ -25,13 +25,13 @@ from cortado.store.collection.leases import Lease, acquire, end
 from cortado.store.keys.keyspace import STAGED_SPACE, is_of_index, kv_key
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import DELETE_KIND, EXPIRING_KIND, expiry_ts, timestamp_of
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.collection.leases import Leases
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.collection.leases import Leases
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 TTL_MS: Final = 3_000

@@ -22,7 +22,7 @@ from typing import Protocol, Self, TypeAlias
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.engine.interface import Disordered, LentMap, MapUse, PointReader, RoomLeft, Space
-from cortado.store.node.storage_thread import Done, Job
+from cortado.store.process.storage_thread import Done, Job
 from support.memory_engine import Items as MemoryItems
 from support.memory_engine import MemoryReads
 from support.simulation.log_disk import LogDisk
@@ -380,7 +380,7 @@ class SimulatedEngine:
 
 
 class SimulatedThread:
-    """A thread of one life that writes; see :class:`~cortado.store.node.storage_thread.Storage`.
+    """A thread of one life that writes; see :class:`~cortado.store.process.storage_thread.Storage`.
 
     ``io`` is a loop that is never paused: a stopped process does not stop its disk. ``store`` is the target of its
     writes.
@@ -420,7 +420,7 @@ class SimulatedThread:
 
 class SimulatedLoopStorage:
     """Writes of one life's loop, which stands still for each of them; see
-    :class:`~cortado.store.node.log_storage.LoopStorage`. ``counts`` counts them."""
+    :class:`~cortado.store.process.log_storage.LoopStorage`. ``counts`` counts them."""
 
     def __init__(self, loop: NodeLoop, io: NodeLoop, disk: Disk, counts: Counter[str]) -> None:
         self._loop = loop

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Doubt, Entry
 from cortado.store.mvcc.seen import NOTHING
-from cortado.store.node.examining import Examiner, _decoded
+from cortado.store.replica.write.examining import Examiner, _decoded
 from support.simulation.loop import NodeLoop
 
 if TYPE_CHECKING:

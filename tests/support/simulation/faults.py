@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.errors import CortadoError, InvalidArgument, PeerRefused
 from cortado.store.clock.timestamp import EPOCH_MAX
-from cortado.store.node.controls import epoch_after
+from cortado.store.replica.controls import epoch_after
 from support.simulation.clocks import BEGAN_MS, YEAR_2071_MS
 from support.simulation.lies import Lies
 from support.simulation.log_faults import LogFaults

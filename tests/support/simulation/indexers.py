@@ -34,7 +34,7 @@ from cortado.store.transactions.operations import Commit
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
-from cortado.store.node import large_transactions as duty
+from cortado.store.replica.duties import large_transactions as duty
 from cortado.store.staging.records import LargeState, Record, abort, begin, commit
 from cortado.store.staging.stage import Met, attempt_of, stage
 from cortado.store.tables.bulk import evaluate_bulk
@@ -51,7 +51,7 @@ from support.simulation.workload import logical
 from support.watch_history import Resolved, Seen, problems
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from typing import Final
 from cortado.errors import DataLoss
 from cortado.raft.records import decode_hard_state
 from cortado.store.log_files.recovery import StoredGroup, read_groups
-from cortado.store.node.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP
 from support.simulation.log_disk import SECTOR_BYTES, LogDisk, Write
 
 Files = dict[str, bytearray]

@@ -21,8 +21,8 @@ from weakref import WeakKeyDictionary
 from cortado.errors import DataLoss, OutcomeUnknown, SnapshotTooOld, TryAgain, WriteConflict
 from cortado.proto.v1 import calls_pb2, kv_pb2, transactions_pb2
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.node.proposals import WriteResult
 from cortado.store.observe.requests import Requests
+from cortado.store.replica.write.proposals import WriteResult
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.kv_service import KeyValueService
@@ -34,7 +34,7 @@ from support.simulation.rpc import Lost, Refused
 from support.simulation.workload import CALL_MS, NAMESPACE, NOTHING_DELETED, REGISTERS, Client
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 FORCED: Final = "forced"

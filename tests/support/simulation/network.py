@@ -21,12 +21,12 @@ from cortado.raft.log import Message
 from cortado.raft.registry import Roster
 from cortado.raft.standing import Word, vouched_position
 from cortado.store.engine.data_directory import Identity
-from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.hello import check_hello, make_hello, why_no_member
+from cortado.store.process.range_copies import Answer, Ask
 from support.simulation.loop import NodeLoop, Scheduler
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
 
 # One reading of a peer's clock in this number of milliseconds is plenty.
 _CLOCK_EVERY_MS = 200.0
@@ -214,7 +214,7 @@ class Network:
 
 
 class SimulatedTransport:
-    """The transport of one life; see :class:`~cortado.store.node.transport.Transport`."""
+    """The transport of one life; see :class:`~cortado.store.process.transport.Transport`."""
 
     def __init__(self, network: Network, process: Process) -> None:
         self._network = network

@@ -17,10 +17,10 @@ from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.node.host import Host as NodeHost
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.process import NodeIdentity, Surroundings
-from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.host.host import Host as NodeHost
+from cortado.store.process.limits import NodeLimits
+from cortado.store.process.process import NodeIdentity, Surroundings
+from cortado.store.process.snapshot_settings import SnapshotSettings
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedLoopStorage, SimulatedThread

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from support.simulation.loop import NodeLoop
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.process import Life
 
 T = TypeVar("T")

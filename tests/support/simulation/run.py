@@ -22,11 +22,11 @@ from unittest.mock import patch
 from cortado.errors import CortadoError
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host as NodeHost
 from cortado.store.keys.keyspace import user_key_of
 from cortado.store.keys.types import LogicalKey
-from cortado.store.node import jobs
-from cortado.store.node.host import Host as NodeHost
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.duties import jobs
 from cortado.store.server import transactions_service
 from cortado.store.server.runs import answering
 from cortado.store.server.runs.gathering import RUN_CALLS_MIN

@@ -43,7 +43,7 @@ from support.simulation.history import History, ReadCall
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from cortado.proto.internal import raft_pb2
 from cortado.raft.log import LogRecord, RecordKind
 from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION
 from cortado.store.engine.interface import Space
-from cortado.store.node.applied_state import AppliedState
+from cortado.store.replica.apply.applied_state import AppliedState
 from support.simulation.disk import Changes
 from support.simulation.loop import NodeLoop
 

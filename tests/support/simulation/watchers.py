@@ -22,7 +22,7 @@ from support.simulation.rpc import Calls, Lost, Refused
 from support.watch_history import Resolved, Seen, problems
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 NAMESPACE = "sim"

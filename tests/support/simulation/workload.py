@@ -41,7 +41,7 @@ from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
-    from cortado.store.node.host import Host as NodeHost
+    from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 NAMESPACE: Final = "sim"

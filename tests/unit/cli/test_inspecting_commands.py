@@ -19,8 +19,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.server.inspection.stopped import StoppedNode
 from support.engines import open_lmdb, open_stores
 from support.inspected import flipped

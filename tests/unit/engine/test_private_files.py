@@ -10,7 +10,7 @@ import pytest
 
 from cortado.errors import DataDirectoryError
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.snapshots.files import DiskSnapshotFiles
+from cortado.store.process.snapshot_files import DiskSnapshotFiles
 from support.engines import open_lmdb
 from support.private_files import no_umask, shared
 

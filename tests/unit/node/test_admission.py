@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from cortado.errors import ResourceExhausted
-from cortado.store.node.admission import Gate
+from cortado.store.process.admission import Gate
 from support.nodes import run
 
 

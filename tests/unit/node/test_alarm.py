@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 
-from cortado.store.node.scheduler import Alarm
+from cortado.store.replica.scheduler import Alarm
 from support.node_world import World
 
 

@@ -8,12 +8,12 @@ import asyncio
 import pytest
 
 from cortado.errors import Unavailable
-from cortado.store.node.applier import Applier
-from cortado.store.node.group_commit import APPLY_BYTES, APPLY_WAIT_MS
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.read_timestamps import Stale
-from cortado.store.node.state_machine import REQUESTS_ENOUGH
+from cortado.store.host.host import Host
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.apply.applier import Applier
+from cortado.store.replica.apply.state_machine import REQUESTS_ENOUGH
+from cortado.store.replica.read.read_timestamps import Stale
+from cortado.store.replica.write.group_commit import APPLY_BYTES, APPLY_WAIT_MS
 from support.node_world import World
 from support.nodes import put, read
 

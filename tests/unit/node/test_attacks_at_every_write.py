@@ -8,8 +8,8 @@ import asyncio
 import pytest
 
 from cortado.errors import NotLeader, ResourceExhausted
-from cortado.store.node.host import Host
-from cortado.store.node.storage_thread import Done, Job
+from cortado.store.host.host import Host
+from cortado.store.process.storage_thread import Done, Job
 from support.node_world import HeldStorage, Place, World
 from support.nodes import put, read
 

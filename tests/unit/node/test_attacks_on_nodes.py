@@ -8,8 +8,8 @@ import pytest
 
 from cortado.errors import ResourceExhausted, Unavailable
 from cortado.raft.bootstrap import force_single_writes
-from cortado.store.node.opening import stored_log
-from cortado.store.node.repair.by_operator import rebuild
+from cortado.store.host.opening import stored_log
+from cortado.store.replica.repair.by_operator import rebuild
 from support.logs import memory_log_files
 from support.node_world import World
 from support.nodes import NodeDisk, increment, make_node, put, read, run, running_node

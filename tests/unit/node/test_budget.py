@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.errors import InvalidArgument, ResourceExhausted
-from cortado.store.node.budget import Budget, Held
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.budget import Budget, Held
+from cortado.store.process.limits import NodeLimits
 from support.nodes import make_node, run
 
 MIB = 1 << 20

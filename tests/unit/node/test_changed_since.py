@@ -16,9 +16,9 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.versions import encode_in_turn, encode_versions
-from cortado.store.node.changefeed.recent import Applied, RecentChanges
-from cortado.store.node.key_ranges import KeyRanges
-from cortado.store.node.overlay import Layer, OverlayReader
+from cortado.store.replica.feed.recent import Applied, RecentChanges
+from cortado.store.replica.write.key_ranges import KeyRanges
+from cortado.store.replica.write.overlay import Layer, OverlayReader
 from support.dict_reader import DictStore
 from support.work import instructions_at_most
 

@@ -17,11 +17,11 @@ from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import acquire, end
 from cortado.store.engine.interface import ABOVE_KEYS, Space
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import kv_range
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 from support.node_world import World

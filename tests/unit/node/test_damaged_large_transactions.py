@@ -7,14 +7,14 @@ import pytest
 
 from cortado.errors import DataLoss, NotFound, Unavailable
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.keys.keyspace import meta_range, row_key, row_range, staged_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.staged import Staged
-from cortado.store.node import large_transactions
-from cortado.store.node.host import Host
-from cortado.store.node.repair.by_operator import accept_loss
-from cortado.store.node.status import node_status
+from cortado.store.replica.duties import large_transactions
+from cortado.store.replica.repair.by_operator import accept_loss
 from cortado.store.staging.records import record_key
 from cortado.store.staging.stage import take_strays_away
 from support.damaged_nodes import NAMES, equal, rot, until_whole

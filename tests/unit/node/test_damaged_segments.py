@@ -8,9 +8,9 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.raft.settings import RaftSettings
+from cortado.store.host.host import Host
 from cortado.store.log_files.log_files import LogFiles
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
 from support.node_world import Place, World
 from support.nodes import put, read
 

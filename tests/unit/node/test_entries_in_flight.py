@@ -11,13 +11,13 @@ from cortado.raft.group import RaftLog
 from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.current import Credential
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.applier import Applier
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.apply.applier import Applier
 from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import NodeDisk, increment, key, make_node, put, read, run, running_node, until

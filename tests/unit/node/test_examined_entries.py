@@ -14,6 +14,8 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.log import Entry
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.keys.keyspace import STAGED_SPACE, kv_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
@@ -23,12 +25,10 @@ from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version, encode_versions, suffix_of
-from cortado.store.node.examining import EXAMINED_EVERY_MS, Drawing, Examiner
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.status import node_status
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.examining import EXAMINED_EVERY_MS, Drawing, Examiner
+from cortado.store.replica.write.log_entry import LogEntry
 from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import put, read

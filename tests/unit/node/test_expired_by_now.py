@@ -9,14 +9,14 @@ import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.kv.operations import KvPut, evaluate_put
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.expiry import Expiry
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.expiring import LAG_MS
-from cortado.store.node.host import Host
-from cortado.store.node.read_timestamps import Stale
-from cortado.store.node.status import node_status
+from cortado.store.replica.read.expiring import LAG_MS
+from cortado.store.replica.read.read_timestamps import Stale
 from support.node_world import World
 from support.nodes import increment, read
 

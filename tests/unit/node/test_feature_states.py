@@ -16,11 +16,11 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, encode_version
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.features.large_transactions import LargeTransactionsInLog
-from cortado.store.node.features.restore import RestoreInLog
-from cortado.store.node.features.roles import RolesInLog
-from cortado.store.node.restoring import RESTORE_KEY, UNREADABLE, RestoreState
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.features.large_transactions import LargeTransactionsInLog
+from cortado.store.replica.features.restore import RestoreInLog
+from cortado.store.replica.features.restoring import RESTORE_KEY, UNREADABLE, RestoreState
+from cortado.store.replica.features.roles import RolesInLog
 from cortado.store.staging.records import UNRESOLVED_KEY, LargeState, Record, StagedTable, record_key
 from support.memory_engine import MemoryEngine
 

@@ -16,19 +16,19 @@ from cortado.store.mvcc.evaluation import AcceptLoss, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.batch import Batch
-from cortado.store.node.changefeed.index import IndexWriter
-from cortado.store.node.features.feature import Effect, Features
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.features.feature import Effect, Features
+from cortado.store.replica.feed.index import IndexWriter
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.batch import Batch
+from cortado.store.replica.write.log_entry import LogEntry
 from support.memory_engine import MemoryEngine
 from support.nodes import key
 from support.noting_features import AT, ONE, TWO, noting, taken
 
 
 def machine_with(features: Features, engine: MemoryEngine) -> StateMachine:
-    with patch("cortado.store.node.state_machine.Registered", lambda *_arguments: features):
+    with patch("cortado.store.replica.apply.state_machine.Registered", lambda *_arguments: features):
         return StateMachine(engine, VersionStore(engine), META_GROUP)
 
 

@@ -11,10 +11,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.features.feature import Effect
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.run import RunEffects
-from cortado.store.node.run_submission import submit_run
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.features.feature import Effect
+from cortado.store.replica.run_submission import submit_run
+from cortado.store.replica.write.run import RunEffects
 from support.node_world import World
 from support.nodes import increment, key, put
 from support.noting_features import ONE, registered, taken

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Removal
 from cortado.store.mvcc.garbage import Garbage
-from cortado.store.node.collection.findings import DENSE, PACKED_VERSIONS, Findings
-from cortado.store.node.collection.slices import Place, Slice
+from cortado.store.replica.collection.findings import DENSE, PACKED_VERSIONS, Findings
+from cortado.store.replica.collection.slices import Place, Slice
 
 SOME = Timestamp(0, 5, 0)
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from cortado.store.node.group_commit import (
+from cortado.store.replica.write.group_commit import (
     APPLY_BYTES,
     APPLY_ENTRIES,
     APPLY_WAIT_MS,

@@ -7,8 +7,8 @@ import pytest
 from cortado.errors import Internal, NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key, meta_key
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.repair.ranges import Ask
+from cortado.store.process.range_copies import Ask
+from cortado.store.replica.group_range import META_GROUP
 from support.node_world import World
 from support.nodes import run, running_node
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.in_flight import InFlight
+from cortado.store.replica.write.in_flight import InFlight
 
 KEYS = st.integers(0, 4).map(lambda number: LogicalKey(b"%d" % number))
 STEPS = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from cortado.store.node.inbox import LANE_BYTES_MAX, LANE_MESSAGES_MAX, Inbox
+from cortado.store.replica.inbox import LANE_BYTES_MAX, LANE_MESSAGES_MAX, Inbox
 
 FOREVER_MS = 1e12
 

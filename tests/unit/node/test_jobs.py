@@ -12,12 +12,12 @@ from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, cre
 from cortado.store.catalog.descriptors import IndexState
 from cortado.store.catalog.registry import register_schema
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.jobs.job import Job, JobState, job_of, pause, resume
 from cortado.store.kv.operations import KvPut, evaluate_put
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node import jobs
-from cortado.store.node.host import Host
+from cortado.store.replica.duties import jobs
 from cortado.store.tables.build import IndexBegun, begin_build, build_step
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.check import check_step, plan_check

@@ -8,8 +8,8 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation, Removal
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.batch import Batch
-from cortado.store.node.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.batch import Batch
 
 ROW, STAGED = LogicalKey(TABLE_SPACE + b"row"), LogicalKey(STAGED_SPACE + b"row")
 MOVED = encode_version(ROW, b"as it was committed", Timestamp(0, 5, 0))

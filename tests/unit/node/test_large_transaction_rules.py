@@ -24,17 +24,17 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
 from cortado.store.mvcc.staged import LargeTransaction, Staged
 from cortado.store.mvcc.versions import Item, suffix_of
-from cortado.store.node import large_transactions as duty
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.batch import Batch
-from cortado.store.node.changefeed.feed import ChangeFeed
-from cortado.store.node.changefeed.recent import RecentChanges
-from cortado.store.node.collection import collector
-from cortado.store.node.collection.slices import Place, Slice
-from cortado.store.node.features.feature import Effect
-from cortado.store.node.features.large_transactions import LargeTransactionsInLog
-from cortado.store.node.large_transactions import LargeTransactions
-from cortado.store.node.pipeline import Pipeline
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.collection import collector
+from cortado.store.replica.collection.slices import Place, Slice
+from cortado.store.replica.duties import large_transactions as duty
+from cortado.store.replica.duties.large_transactions import LargeTransactions
+from cortado.store.replica.features.feature import Effect
+from cortado.store.replica.features.large_transactions import LargeTransactionsInLog
+from cortado.store.replica.feed.feed import ChangeFeed
+from cortado.store.replica.feed.recent import RecentChanges
+from cortado.store.replica.write.batch import Batch
+from cortado.store.replica.write.pipeline import Pipeline
 from cortado.store.server import large_transactions_service
 from cortado.store.staging import records, stage
 from cortado.store.staging.records import Record, applied_records, record_of, resolve

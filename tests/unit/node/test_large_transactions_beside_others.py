@@ -9,12 +9,12 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import backups_pb2, tables_pb2
 from cortado.proto.v1 import large_transactions_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import index_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.large_transactions_service import LargeTransactionsService
 from cortado.store.server.restores_service import RestoresService

@@ -7,7 +7,7 @@ from typing import cast
 
 from cortado.raft.group import RaftLog
 from cortado.raft.registry import Member, Roster
-from cortado.store.node.leadership import Elected, Established, Leadership, Lost
+from cortado.store.replica.leadership import Elected, Established, Leadership, Lost
 
 MEMBERS = tuple(Member(f"n{number}", f"peer:{number}", f"s{number}", f"host:{number}") for number in (1, 2, 3))
 

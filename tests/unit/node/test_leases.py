@@ -12,11 +12,11 @@ from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end, move
 from cortado.store.collection.safepoints import CLUSTERS, Retentions, raise_safepoints
+from cortado.store.host.host import Host
 from cortado.store.mvcc.safepoints import Safepoints
-from cortado.store.node.collection import leases
-from cortado.store.node.collection.leases import LOOK_EVERY_MS
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
+from cortado.store.replica.collection import leases
+from cortado.store.replica.collection.leases import LOOK_EVERY_MS
+from cortado.store.replica.controls import epoch_after
 from cortado.store.server.collection_service import CollectionService
 from cortado.store.server.convert import timestamp_value
 from support.node_world import World

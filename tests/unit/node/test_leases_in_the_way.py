@@ -10,8 +10,8 @@ from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.current import Credential
 from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.collection.leases import acquire, move
-from cortado.store.node.collection.leases import LOOK_EVERY_MS, MAKE_ROOM_MS
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
+from cortado.store.replica.collection.leases import LOOK_EVERY_MS, MAKE_ROOM_MS
 from cortado.store.server.collection_service import CollectionService
 from support.node_world import World
 from support.nodes import put

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.node.log_storage import PAUSE_MS, QUICK_MS, QUICK_WRITES, SLOW_MS, LogStorage, LoopStorage
-from cortado.store.node.storage_thread import Done, Job
+from cortado.store.process.log_storage import PAUSE_MS, QUICK_MS, QUICK_WRITES, SLOW_MS, LogStorage, LoopStorage
+from cortado.store.process.storage_thread import Done, Job
 
 
 class Held:

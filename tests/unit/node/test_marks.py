@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.store.node.changefeed.marks import MARKS_A_SECOND, MARKS_AT_ONCE, Marks
+from cortado.store.replica.feed.marks import MARKS_A_SECOND, MARKS_AT_ONCE, Marks
 from support.node_world import World
 
 

@@ -15,17 +15,17 @@ from cortado.errors import Internal
 from cortado.raft.log import Entry, Nothing
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.host.host import Host
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.host import Host
-from cortado.store.node.overlay import Layer
-from cortado.store.node.pipeline import Pipeline
-from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.request_table.floor import Forgotten
-from cortado.store.node.request_table.forgetting import Forgetting
-from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage_thread import Done, Job
+from cortado.store.process.storage_thread import Done, Job
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.read.read_index import ReadIndex
+from cortado.store.replica.write.overlay import Layer
+from cortado.store.replica.write.pipeline import Pipeline
+from cortado.store.replica.write.request_table.floor import Forgotten
+from cortado.store.replica.write.request_table.forgetting import Forgetting
 from support.memory_engine import MemoryEngine
 from support.nodes import NOW_MS, SetClock, put, run, running_node
 

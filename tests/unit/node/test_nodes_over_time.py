@@ -12,10 +12,10 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.declare import create_database
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
-from cortado.store.node.read_timestamps import Stale
-from cortado.store.node.status import node_status
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
+from cortado.store.replica.controls import epoch_after
+from cortado.store.replica.read.read_timestamps import Stale
 from support.node_world import World
 from support.nodes import NOW_MS, increment, put, read
 

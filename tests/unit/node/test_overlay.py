@@ -19,8 +19,8 @@ from cortado.store.mvcc.reader import VALIDATION
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions, suffix_of
-from cortado.store.node.changefeed.recent import Applied, RecentChanges
-from cortado.store.node.overlay import Layer, Layers, OverlayReader
+from cortado.store.replica.feed.recent import Applied, RecentChanges
+from cortado.store.replica.write.overlay import Layer, Layers, OverlayReader
 from support.dict_reader import DictStore
 from support.memory_engine import MemoryEngine
 

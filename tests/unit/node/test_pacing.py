@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from cortado.raft.settings import RaftSettings
-from cortado.store.node.compaction import DELAY_MS_MAX, TRIES_MAX, Pacing, append_rate
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.status import node_status
+from cortado.store.host.status import node_status
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.compaction import DELAY_MS_MAX, TRIES_MAX, Pacing, append_rate
 from support.node_world import World
 from support.nodes import put
 

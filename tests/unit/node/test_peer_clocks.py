@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cortado.store.clock.host_time import HostTime, Majority
-from cortado.store.node.peer_clocks import CONFIRMS_MS, FORGOTTEN_MS, KEPT_MS, PeerClocks
+from cortado.store.process.peer_clocks import CONFIRMS_MS, FORGOTTEN_MS, KEPT_MS, PeerClocks
 
 OWN_MS = 1_763_643_600_000.0
 """Our wall clock minus our monotonic one."""

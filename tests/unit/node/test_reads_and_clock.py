@@ -9,8 +9,8 @@ import pytest
 
 from cortado.errors import InvalidArgument, ResourceExhausted, TimestampInFuture
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
+from cortado.store.replica.controls import epoch_after
 from support.nodes import NOW_MS, NodeDisk, SetClock, increment, put, read, run, running_node, until
 
 MS_2071 = int(datetime(2071, 1, 1, tzinfo=UTC).timestamp() * 1000)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cortado.store.mvcc.evaluation import Cleared, Removal
-from cortado.store.node.collection import removals
-from cortado.store.node.collection.removals import Removals
+from cortado.store.replica.collection import removals
+from cortado.store.replica.collection.removals import Removals
 
 
 def test_a_range_is_touched_by_keys_and_cleared_ranges_in_it_and_by_no_others() -> None:

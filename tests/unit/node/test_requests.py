@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from cortado.errors import ClockOutOfBounds, ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.request_table.floor import Memory, Remembering, to_forget
-from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.controls import epoch_after
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.request_table.floor import Memory, Remembering, to_forget
+from cortado.store.replica.write.request_table.records import Remembered, decode_remembered, encode_remembered
 from support.engines import open_lmdb
 from support.flips import flipped
 from support.nodes import NodeDisk, SetClock, increment, read, run, running_node, until

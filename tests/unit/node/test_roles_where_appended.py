@@ -13,8 +13,8 @@ from cortado.store.auth.current import Credential
 from cortado.store.auth.roles import Demand, Permission
 from cortado.store.auth.stored import Kind
 from cortado.store.auth.tokens import make_token
+from cortado.store.host.host import Host
 from cortado.store.mvcc.evaluation import Evaluate
-from cortado.store.node.host import Host
 from support.node_world import World
 from support.nodes import put
 

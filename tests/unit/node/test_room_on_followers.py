@@ -11,8 +11,8 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.current import Credential
 from cortado.store.engine.interface import LAST_RESERVE_PART
-from cortado.store.node.host import Host
-from cortado.store.node.status import node_status
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from support.node_world import World
 from support.nodes import put, read
 

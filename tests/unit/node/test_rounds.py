@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.store.node.rounds import DURABLE, ROUNDS, WHOLE, Phase
+from cortado.store.replica.rounds import DURABLE, ROUNDS, WHOLE, Phase
 
 
 @pytest.mark.parametrize("round_", ROUNDS, ids=["whole", "proposed", "durable", "applied"])

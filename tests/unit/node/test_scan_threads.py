@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cortado.store.node.scan_threads import Lent, ScanThreads
+from cortado.store.process.scan_threads import Lent, ScanThreads
 from support.nodes import run
 
 WAIT_S = 30.0

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from cortado.errors import ConditionFailed, TransactionAborted
+from cortado.store.host.host import Host
 from cortado.store.mvcc.evaluation import Evaluation
-from cortado.store.node.host import Host
 from support.nodes import NodeDisk, increment, read, run, running_node, until
 
 HASH = b"h" * 16

@@ -8,10 +8,10 @@ import pytest
 
 from cortado.errors import OutcomeUnknown, ResourceExhausted
 from cortado.store.engine.failures import StorageFailed
+from cortado.store.host.host import Host
 from cortado.store.log_files.log_files import LogFiles
-from cortado.store.node.host import Host
-from cortado.store.node.log_storage import QUICK_WRITES
-from cortado.store.node.log_writer import SMALL_BYTES, SMALL_CALLERS
+from cortado.store.process.log_storage import QUICK_WRITES
+from cortado.store.replica.log_writer import SMALL_BYTES, SMALL_CALLERS
 from support.node_world import World
 from support.nodes import put, read
 

@@ -17,11 +17,11 @@ from cortado.store.mvcc.evaluation import BumpEpoch, Cleared, RaiseCeiling, Remo
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.log_entry import LogEntry
+from cortado.store.replica.write.request_table.records import Remembered, encode_remembered
 from support.memory_engine import MemoryEngine
 from support.nodes import key
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 
 from cortado.store.engine.interface import Space
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.status import node_status
+from cortado.store.host.status import node_status
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import applied_key
 from support.node_world import World
 from support.nodes import NodeDisk, key, put, run, running_node
 

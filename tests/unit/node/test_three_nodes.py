@@ -9,14 +9,14 @@ import pytest
 
 from cortado.errors import ConditionFailed, InvalidArgument, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.group_commit import APPLY_WAIT_MS
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.proposals import WriteResult
-from cortado.store.node.status import node_status
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.write.group_commit import APPLY_WAIT_MS
+from cortado.store.replica.write.proposals import WriteResult
 from support.node_world import World
 from support.nodes import increment, key, put, read
 

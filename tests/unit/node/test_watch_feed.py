@@ -5,10 +5,10 @@ from __future__ import annotations
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_range
 from cortado.store.mvcc.versions import Item, encode_version
-from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
-from cortado.store.node.changefeed.order import size_of
-from cortado.store.node.changefeed.recent import Applied
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.feed.feed import ChangeFeed, WatchQueue
+from cortado.store.replica.feed.order import size_of
+from cortado.store.replica.feed.recent import Applied
 from support.nodes import key
 
 ALL = kv_range("test")

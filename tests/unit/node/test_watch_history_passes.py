@@ -18,14 +18,14 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version, suffix_of
-from cortado.store.node.changefeed import history, index, indexed
-from cortado.store.node.changefeed.history import HistoryPass, next_key, read_changes, read_previous
-from cortado.store.node.changefeed.index import IndexWriter, first_above
-from cortado.store.node.changefeed.oldest import OldestChanges, Window
-from cortado.store.node.changefeed.order import place_of
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.feed import history, index, indexed
+from cortado.store.replica.feed.history import HistoryPass, next_key, read_changes, read_previous
+from cortado.store.replica.feed.index import IndexWriter, first_above
+from cortado.store.replica.feed.oldest import OldestChanges, Window
+from cortado.store.replica.feed.order import place_of
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.write.log_entry import NO_REMOVAL, LogEntry
 from support.memory_engine import MemoryEngine
 from support.nodes import key
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cortado.store.node.changefeed.ranges import RangeIndex
+from cortado.store.replica.feed.ranges import RangeIndex
 
 KEYS = [bytes([letter]) for letter in b"abcdefghijkl"]
 

@@ -10,11 +10,11 @@ import pytest
 from cortado.errors import ResourceExhausted, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.keys.keyspace import kv_range
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.status import node_status
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.controls import epoch_after
 from support.node_world import World
 from support.nodes import put
 from support.watch_history import problems

@@ -17,11 +17,11 @@ from cortado.errors import (
 )
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.failures import StorageFailed
+from cortado.store.host.status import node_status
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.status import node_status
+from cortado.store.process.limits import NodeLimits
 from support.nodes import NodeDisk, increment, key, put, read, run, running_node, until
 
 

@@ -17,11 +17,8 @@ from cortado.errors import QuotaExceeded
 from cortado.store.auth.roles import Demand, Permission, Resource
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
+from cortado.store.host.host import Host
 from cortado.store.mvcc.staged import LargeTransaction, Unresolved
-from cortado.store.node.changefeed.watches import WatchStatistics
-from cortado.store.node.driver import Driver
-from cortado.store.node.host import Host
-from cortado.store.node.process import NodeIdentity, Surroundings
 from cortado.store.observe.collecting import Sources, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from cortado.store.observe.exposition import expose
@@ -32,8 +29,11 @@ from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
 from cortado.store.observe.stored_sizes import StoredSizes
 from cortado.store.peers.transport import PeerStatus
+from cortado.store.process.process import NodeIdentity, Surroundings
 from cortado.store.quotas.meters import Meters
 from cortado.store.quotas.quota import Quota, Target
+from cortado.store.replica.driver import Driver
+from cortado.store.replica.feed.watches import WatchStatistics
 from support.engines import open_stores
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import NOW_MS, SetClock, followed

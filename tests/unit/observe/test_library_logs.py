@@ -30,7 +30,7 @@ def test_one_library_does_not_silence_another_nor_our_own_lines() -> None:
     while lines.filter(record()):
         pass
     assert lines.filter(record(name="asyncio"))
-    assert all(lines.filter(record(name="cortado.store.node.driver")) for _ in range(10 * LINES_AT_ONCE))
+    assert all(lines.filter(record(name="cortado.store.replica.driver")) for _ in range(10 * LINES_AT_ONCE))
 
 
 def test_a_clock_that_is_put_back_silences_no_library() -> None:

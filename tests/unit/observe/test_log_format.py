@@ -21,7 +21,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 def record(message: str = "leads in term 7", *, error: BaseException | None = None) -> logging.LogRecord:
     info: Any = None if error is None else (type(error), error, error.__traceback__)
-    made = logging.LogRecord("cortado.store.node.driver", logging.WARNING, "driver.py", 1, message, (), info)
+    made = logging.LogRecord("cortado.store.replica.driver", logging.WARNING, "driver.py", 1, message, (), info)
     made.created = 1_763_643_600.0125
     return made
 
@@ -44,7 +44,7 @@ def test_a_line_of_json_names_time_level_logger_message_and_node() -> None:
     assert as_json(record()) == {
         "time": "2025-11-20T13:00:00.012Z",
         "level": "warning",
-        "logger": "cortado.store.node.driver",
+        "logger": "cortado.store.replica.driver",
         "message": "leads in term 7",
         "node_id": "n1",
         "cluster_id": "c",

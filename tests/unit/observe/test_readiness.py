@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from cortado.store.node.host import Host
-from cortado.store.node.replica import Role
+from cortado.store.host.host import Host
 from cortado.store.observe.readiness import Readiness, Reason
+from cortado.store.replica.replica import Role
 
 NOW_MS, LAG_MS = 50_000.0, 1_000
 

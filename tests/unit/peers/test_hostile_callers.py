@@ -26,10 +26,10 @@ from cortado.proto.internal.peers_pb2 import (
 from cortado.raft.log import Message
 from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.repair.ranges import Answer
 from cortado.store.peers.frames import PREAMBLE, Frame, Kind, encode_frame
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.versions import OURS
+from cortado.store.process.range_copies import Answer
 from support.nodes import run, until
 from support.peers import LIMITS, PeerProcess, calling, connected, how_it_ends, identity_of_node, members, running_peer
 

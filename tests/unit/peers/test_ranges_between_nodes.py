@@ -6,8 +6,8 @@ import pytest
 
 from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.repair.ranges import Answer
 from cortado.store.peers.ranges import answered, range_response
+from cortado.store.process.range_copies import Answer
 
 ANSWER = Answer(7, Timestamp(0, 1_007, 2), bytes(range(20)), [(b"a", b""), (b"b", b"value")], [b"c"], b"d")
 

@@ -10,8 +10,8 @@ from cortado.errors import InvalidArgument, NotLeader, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.repair.by_operator import accept_loss
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.repair.by_operator import accept_loss
 from support.damaged_nodes import (
     NAMES,
     equal,

@@ -18,11 +18,11 @@ from cortado.store.auth.state import AuthState
 from cortado.store.auth.stored import AUTH_KEY, Kind, Switch, principal_key
 from cortado.store.auth.tokens import make_token
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.repair.by_operator import accept_loss
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.repair.by_operator import accept_loss
 from cortado.store.server.locked_out import MARK, switch_off_where_marked
 from support.damaged_nodes import NAMES, equal, fill, patrol, rot
 from support.node_world import Place, World

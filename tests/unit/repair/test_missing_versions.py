@@ -7,12 +7,12 @@ import pytest
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import suffix_of
-from cortado.store.node.examining import lost
-from cortado.store.node.host import Host
-from cortado.store.node.repair import ranges
-from cortado.store.node.repair.by_operator import accept_loss
+from cortado.store.replica.repair import ranges
+from cortado.store.replica.repair.by_operator import accept_loss
+from cortado.store.replica.write.examining import lost
 from support.damaged_nodes import NAMES, equal, rot
 from support.node_world import Place, World
 from support.nodes import key, put, read

@@ -6,9 +6,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.examining import missing
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.repair.ranges import Ask, own_slice
+from cortado.store.process.range_copies import Ask
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.repair.ranges import own_slice
+from cortado.store.replica.write.examining import missing
 from support.memory_engine import MemoryEngine
 
 

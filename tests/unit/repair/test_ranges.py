@@ -15,12 +15,13 @@ from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import FIRST_KEY, META_GROUP
-from cortado.store.node.repair import ranges
-from cortado.store.node.repair.ranges import Answer, Ask, Mended, answer, differs, mend, own_slice, survey
-from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.snapshots.marker import Marker, marker_key
+from cortado.store.process.range_copies import Answer, Ask
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import FIRST_KEY, META_GROUP
+from cortado.store.replica.repair import ranges
+from cortado.store.replica.repair.ranges import Mended, answer, differs, mend, own_slice, survey
+from cortado.store.replica.snapshots.marker import Marker, marker_key
+from cortado.store.replica.write.request_table.records import Remembered, encode_remembered
 from support.damage import turn
 from support.engines import open_lmdb
 from support.memory_engine import MemoryEngine

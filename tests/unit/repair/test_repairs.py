@@ -8,9 +8,9 @@ import pytest
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.repair import ranges, repairs
-from cortado.store.node.repair.by_operator import accept_loss, rebuild
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.repair import ranges, repairs
+from cortado.store.replica.repair.by_operator import accept_loss, rebuild
 from support.damaged_nodes import (
     NAMES,
     equal,

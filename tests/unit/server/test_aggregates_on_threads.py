@@ -15,7 +15,7 @@ import pytest
 from cortado.proto.v1 import documents_pb2, documents_pb2_grpc
 from cortado.store.client import Client
 from cortado.store.mvcc import dividing
-from cortado.store.node.scan_threads import Lent, ScanThreads
+from cortado.store.process.scan_threads import Lent, ScanThreads
 from cortado.store.server import scan_steps
 from cortado.store.tables import aggregate, aggregating
 from support.engines import open_lmdb

@@ -13,7 +13,7 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.server import bulk_stream
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.documents_service import DocumentsService

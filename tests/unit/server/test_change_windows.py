@@ -11,11 +11,11 @@ import pytest
 from cortado.errors import CortadoError, InvalidArgument, NotFound, SnapshotTooOld, TimestampInFuture
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, transactions_pb2, watch_pb2
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.safepoints import Safepoints
-from cortado.store.node.changefeed import counted
-from cortado.store.node.host import Host
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
+from cortado.store.replica.feed import counted
 from cortado.store.server.convert import key_values, timestamp_message, timestamp_value
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService

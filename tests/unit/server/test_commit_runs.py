@@ -15,8 +15,8 @@ from cortado.store.auth.stored import Kind
 from cortado.store.auth.tokens import Token, header_of, make_token
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import kv_key, kv_range, namespace_key
-from cortado.store.node.host import Host
 from cortado.store.server.audit import Audit
 from cortado.store.server.authority import Authority
 from cortado.store.server.convert import timestamp_message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import InvalidArgument
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
 from cortado.store.server.config import ServerConfig
 
 

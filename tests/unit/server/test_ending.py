@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from cortado.errors import Unavailable
-from cortado.store.node.replica import Role
+from cortado.store.replica.replica import Role
 from cortado.store.server.ending import Served, until_stopped
 from cortado.store.server.exits import EXIT_PORT, PortLost
 

@@ -11,9 +11,9 @@ import pytest
 from cortado.errors import InvalidArgument, ResourceExhausted, Unavailable, Unsupported
 from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.log_files.segments import segment_name
-from cortado.store.node.host import Host
-from cortado.store.node.status import node_status
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.kv_service import KeyValueService

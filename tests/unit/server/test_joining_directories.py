@@ -13,9 +13,9 @@ from cortado.proto.internal.peers_pb2 import JoinResponse
 from cortado.raft.records import HardState
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.group_range import META_GROUP
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.certificates import load_authority, make_authority, make_client, make_node
+from cortado.store.replica.group_range import META_GROUP
 from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused

@@ -10,7 +10,7 @@ import pytest
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import large_transactions_pb2 as pb
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.server import large_transactions_service as service
 from cortado.store.staging.records import ATTEMPTS_MAX, find_record
 from cortado.store.staging.stage import attempt_of

@@ -23,9 +23,10 @@ from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace, names
 from cortado.store.kv.operations import DEFAULT_LIMITS
 from cortado.store.mvcc import paging
-from cortado.store.node import large_transactions, restoring
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
 from cortado.store.quotas import changes as quota_changes
+from cortado.store.replica.duties import large_transactions
+from cortado.store.replica.features import restoring
 from cortado.store.server import (
     config,
     front,

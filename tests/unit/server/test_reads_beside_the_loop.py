@@ -12,9 +12,9 @@ import pytest
 
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
 from cortado.store.engine.interface import WriteTransaction
-from cortado.store.node.host import Host
-from cortado.store.node.overlay import OverlayReader
-from cortado.store.node.pipeline import Pipeline
+from cortado.store.host.host import Host
+from cortado.store.replica.write.overlay import OverlayReader
+from cortado.store.replica.write.pipeline import Pipeline
 from cortado.store.server import watch_service
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.documents_service import DocumentsService

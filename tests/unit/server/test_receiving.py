@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 from cortado.errors import InvalidArgument, ResourceExhausted
-from cortado.store.node.budget import Budget
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.budget import Budget
+from cortado.store.process.limits import NodeLimits
 from cortado.store.server import receiving as module
 from cortado.store.server.receiving import RECEIVING_MAX, SLOW_MAX, Receiving, call_cost
 from support.nodes import run, until

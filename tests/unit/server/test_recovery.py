@@ -14,11 +14,11 @@ from cortado.raft.records import HardState, StoredLog, Writes, nothing
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
+from cortado.store.host.opening import stored_log
 from cortado.store.log_files.log_files import LogFiles
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.opening import stored_log
-from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key, reset_key
+from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.marker import Marker, applied_key, marker_key, reset_key
 from cortado.store.server.recovery import force_new_cluster, reset_term, survey
 from cortado.store.server.stores import read_log_groups
 from support.engines import open_stores

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from cortado.proto import v1
 from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
-from cortado.store.node.proposals import Proposal
+from cortado.store.replica.write.proposals import Proposal
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService

@@ -14,10 +14,10 @@ from cortado.proto.v1 import backups_pb2 as pb
 from cortado.proto.v1 import common_pb2, kv_pb2, tables_pb2, watch_pb2
 from cortado.store.backup.runs import Run, decode_run
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
 from cortado.store.keys.keyspace import kv_key, kv_range, meta_key
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
-from cortado.store.node.status import node_status
+from cortado.store.replica.controls import epoch_after
 from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.kv_service import KeyValueService

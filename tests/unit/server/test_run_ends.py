@@ -21,7 +21,7 @@ from cortado.proto.v1 import calls_pb2
 from cortado.store.auth import changes
 from cortado.store.auth.stored import Kind
 from cortado.store.auth.tokens import Token, header_of, make_token
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from cortado.store.observe.requests import Ended
 from cortado.store.quotas.meters import Meters
 from cortado.store.quotas.quota import Quota, Target

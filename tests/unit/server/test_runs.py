@@ -22,7 +22,7 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
-from cortado.store.node.overlay import OverlayReader
+from cortado.store.replica.write.overlay import OverlayReader
 from cortado.store.server import service
 from cortado.store.server.calls_service import CallsLimits
 from cortado.store.server.kv_service import KeyValueService

@@ -13,8 +13,8 @@ import pytest
 from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import kv_pb2
 from cortado.store.auth.caller import holder
-from cortado.store.node.admission import Gate
 from cortado.store.observe.requests import Requests
+from cortado.store.process.admission import Gate
 from cortado.store.server import sending
 from cortado.store.server.replying import Replying
 from support.fronts import FRONTS, served_by

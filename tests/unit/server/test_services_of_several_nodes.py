@@ -11,9 +11,9 @@ import pytest
 
 from cortado.errors import NotLeader, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
-from cortado.store.node.controls import epoch_after
-from cortado.store.node.host import Host
-from cortado.store.node.status import node_status
+from cortado.store.host.host import Host
+from cortado.store.host.status import node_status
+from cortado.store.replica.controls import epoch_after
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService

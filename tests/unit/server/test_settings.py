@@ -12,7 +12,7 @@ import pytest
 
 from cortado.errors import InvalidArgument
 from cortado.raft.settings import RaftSettings
-from cortado.store.node.limits import NodeLimits
+from cortado.store.process.limits import NodeLimits
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.settings import configuration, gathered
 from cortado.store.settings.gather import Found

@@ -12,8 +12,8 @@ import pytest
 
 from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
-from cortado.store.node.replica import Replica, Role
 from cortado.store.peers.addresses import Addresses
+from cortado.store.replica.replica import Replica, Role
 from cortado.store.server import joining
 
 OURS, THEIRS = Addresses("10.0.0.1:7621", "10.0.0.1:7622"), Addresses("10.0.0.2:7621", "10.0.0.2:7622")

@@ -11,10 +11,10 @@ import pytest
 from cortado.errors import InvalidArgument, InvalidPageToken, NotFound, SnapshotTooOld, TimestampInFuture, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.keys.packing import cut, cut_equal
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.safepoints import Safepoints
-from cortado.store.node.host import Host
 from cortado.store.server import watch_service
 from cortado.store.server.convert import key_values, timestamp_message, timestamp_value
 from cortado.store.server.documents_service import DocumentsService

@@ -8,9 +8,9 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Space
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.process.snapshot_settings import SnapshotSettings
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.file_writer import SnapshotWriter
 from support.engines import open_lmdb
 from support.flips import flipped
 from support.snapshots import MemorySnapshotFiles, fill

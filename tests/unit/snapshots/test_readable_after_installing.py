@@ -8,7 +8,7 @@ from cortado.errors import SnapshotTooOld
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.node.host import Host
+from cortado.store.host.host import Host
 from support.node_world import World
 from support.nodes import key, put, read
 

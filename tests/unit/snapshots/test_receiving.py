@@ -10,8 +10,8 @@ import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.raft.log import SnapshotOffer
-from cortado.store.node.snapshots.files import DiskSnapshotFiles
-from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.process.snapshot_files import DiskSnapshotFiles
+from cortado.store.process.snapshot_settings import SnapshotSettings
 from support.engines import open_lmdb
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import run

@@ -12,10 +12,10 @@ from cortado.raft.log import PeerProgress
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.damage import Damage
-from cortado.store.node.group_range import META_GROUP
-from cortado.store.node.snapshots.file_reader import Verification, WholeFile
-from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.files import SnapshotFiles
+from cortado.store.process.snapshot_files import SnapshotFiles
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.snapshots.file_reader import Verification, WholeFile
+from cortado.store.replica.snapshots.file_writer import SnapshotWriter
 from support.engines import open_lmdb
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import run

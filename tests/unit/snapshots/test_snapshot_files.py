@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import NotFound, ResourceExhausted, Unavailable
-from cortado.store.node.snapshots.files import DiskSnapshotFiles, SnapshotFiles
+from cortado.store.process.snapshot_files import DiskSnapshotFiles, SnapshotFiles
 from support.memory_snapshot_files import MemorySnapshotFiles
 
 

@@ -18,11 +18,11 @@ from cortado.proto.v1 import kv_pb2, transactions_pb2
 from cortado.store.client.stubs import Stubs
 from cortado.store.client.transaction_view import TransactionView
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.host.host import Host
 from cortado.store.kv.stage import PairStage
 from cortado.store.mvcc.transacting import Origin
-from cortado.store.node.host import Host
-from cortado.store.node.read_timestamps import ReadPoints
-from cortado.store.node.state_machine import StateMachine
+from cortado.store.replica.apply.state_machine import StateMachine
+from cortado.store.replica.read.read_timestamps import ReadPoints
 from cortado.store.server import transactions_service
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService

@@ -1,0 +1,201 @@
+"""One node: the process, its own parts, and the replicas on it.
+
+::
+
+    services ──► Host ──┬── Process: what the replicas share (``process.py``)
+    peers ─────►        ├── a thread that writes to the log files, and one that writes to the data
+                        ├── the loop's delay
+                        └── Replica, one for each group: log, driver, reads, members, watches, snapshots
+
+The host admits a request, and the replica whose keys it names answers it (:meth:`Host.replica_of`). If it names no key,
+the replica of the group that holds the catalogue and the members does (:attr:`Host.meta`). A request for a document
+names its table, which only the catalogue turns into a key. There is one group so far, with all keys.
+
+Every coroutine runs on the loop that called :meth:`Host.start`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence, Set
+from typing import Final
+
+from cortado.errors import NotFound
+from cortado.raft.registry import Roster
+from cortado.raft.settings import RaftSettings
+from cortado.store.clock.hlc import MAX_OFFSET_MS
+from cortado.store.clock.retentions import KEEP_ALL
+from cortado.store.host.loop_delay import LoopDelay
+from cortado.store.host.opening import open_group
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.slices import SliceReader
+from cortado.store.process.admission import Gate
+from cortado.store.process.budget import Share
+from cortado.store.process.limits import NodeLimits
+from cortado.store.process.log_storage import LogStorage
+from cortado.store.process.process import NodeIdentity, Surroundings, make_process
+from cortado.store.process.range_copies import Answer, Ask
+from cortado.store.process.snapshot_settings import SnapshotSettings
+from cortado.store.process.storage_thread import Storage
+from cortado.store.replica.context import GroupContext
+from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.replica import Replica
+from cortado.store.replica.write.log_entry import ENTRY_OVERHEAD_BYTES
+
+_BAD_CLOCK: Final = "clock"
+
+
+class Host:
+    """Make it, :meth:`start` it on a running loop, :meth:`stop` it there. Everything but scans runs on the loop."""
+
+    meta: Replica
+    """The replica of the group that holds the catalogue and the members; set once the host is started."""
+    log_thread: Storage
+    storage_thread: Storage
+
+    def __init__(
+        self,
+        identity: NodeIdentity,
+        around: Surroundings,
+        *,
+        limits: NodeLimits | None = None,
+        raft: RaftSettings | None = None,
+        snapshot_settings: SnapshotSettings | None = None,
+        max_clock_offset_ms: int = MAX_OFFSET_MS,
+        retention_ms: int = KEEP_ALL,
+        joining: Roster | None = None,
+    ) -> None:
+        """Without a log it begins a group of one. If it is ``joining``, it stays empty until a leader brings it up:
+        ``joining`` are the members that let it in, which it hears until it has a log. A leader keeps old versions for
+        ``retention_ms``.
+
+        Raises InvalidArgument for limits that do not fit each other. The caller closes the stores, after stop.
+        """
+        limits, raft = limits or NodeLimits(), raft or RaftSettings()
+        snapshot_settings = snapshot_settings or SnapshotSettings()
+        raft.check()
+        limits.check(raft.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
+        snapshot_settings.check()
+        self.process = make_process(
+            identity,
+            around,
+            limits=limits,
+            raft=raft,
+            snapshot_settings=snapshot_settings,
+            max_clock_offset_ms=max_clock_offset_ms,
+            retention_ms=retention_ms,
+        )
+        """The parts that the replicas share."""
+        self.loop_delay = LoopDelay(around.monotonic_ms)
+        self.scan_path = "python: nothing else was chosen"
+        """The reader of scans' slices: ``compiled``, or ``python:`` and why."""
+        self._joining = joining
+        self._make_thread = around.thread
+        self._make_here = around.here
+        self._started_ms = around.monotonic_ms()
+        self._replicas: dict[int, Replica] = {}
+
+    # --- start and stop ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve. In a group of one, return when this node leads it, or read-only if there is no room for that. In a
+        larger group, return at once; :attr:`Replica.ready` tells when it has found its leader.
+
+        Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
+        """
+        loop = asyncio.get_running_loop()
+        opened = open_group(self.process, META_GROUP, joining=self._joining)
+        self.log_thread = self._make_log_storage(loop)
+        self.storage_thread = self._make_thread(loop, "storage")
+        group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
+        self.meta = self._replicas[META_GROUP.group_id] = Replica(group)
+        self.loop_delay.start(loop)
+        self.process.clock_watch.start(self._voters, self._veto_clock)
+        await self.meta.start()
+
+    def _make_log_storage(self, loop: asyncio.AbstractEventLoop) -> Storage:
+        thread = self._make_thread(loop, "log")
+        if self._make_here is None:
+            return thread
+        return LogStorage(thread, self._make_here(loop), self.process.monotonic_ms)
+
+    @property
+    def refused_for(self) -> str:
+        """Return why there was no room for the last writes; empty while they go well. It is known while :meth:`start`
+        waits, which lasts until committed entries can be applied."""
+        return next((each.driver.refused_for for each in self._replicas.values() if each.driver.refused_for), "")
+
+    async def stop(self, hand_over: bool = True) -> None:
+        """Refuse new work, finish the work in flight, end the threads. A leader hands over first if it can, and serves
+        until then, so that callers find the next one at once."""
+        if hand_over and not self.process.life.is_stopping:
+            for each in self._replicas.values():
+                await each.hand_over()
+        self.process.life.is_stopping = True
+        for each in self._replicas.values():
+            await each.stop()
+        self.log_thread.stop()
+        self.storage_thread.stop()
+        self.loop_delay.stop()
+        self.process.clock_watch.stop()
+        self.process.scan_threads.stop()
+
+    # --- replicas ----------------------------------------------------------------------------------------------
+
+    def replica_of(self, key: LogicalKey) -> Replica:
+        """Return the replica of the group that holds ``key``."""
+        [replica] = [each for each in self._replicas.values() if each.holds(key)]
+        return replica
+
+    def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
+        """Take a peer's messages from the transport; the peer has presented itself. Messages for a group without a
+        replica here are dropped."""
+        replica = self._replicas.get(group_id)
+        if replica is not None:
+            replica.driver.receive(sender, bodies)
+
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
+        """Read a snapshot's bytes from ``offset`` on, for a peer. Raises NotFound if there is no such snapshot."""
+        replica = self._replicas.get(group_id)
+        if replica is None:
+            raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
+        return replica.snapshot_sender.read(snapshot_id, offset)
+
+    async def read_range(self, group_id: int, ask: Ask) -> Answer:
+        """Read the stored items of a range, or of its first part, for a peer that repairs its own. Raises NotFound,
+        Unavailable if the data is no state."""
+        replica = self._replicas.get(group_id)
+        if replica is None:
+            raise NotFound("group", str(group_id))
+        return await replica.read_range(ask)
+
+    # --- the process's own parts -------------------------------------------------------------------------------
+
+    @property
+    def uptime_ms(self) -> int:
+        return int(self.process.monotonic_ms() - self._started_ms)
+
+    @property
+    def queues(self) -> tuple[Gate | Share, ...]:
+        """Return the gates and shares before each queue of requests."""
+        process = self.process
+        gates = (process.writes, process.reads, process.scans, process.bulk_streams, self.meta.watches.gate)
+        return (*gates, process.budget.calls, process.budget.chunks)
+
+    def use_scan_kernel(self, kernel: SliceReader, threads: int) -> None:
+        """Let ``kernel`` read slices of scans from now on, and streamed scans on ``threads`` threads."""
+        for each in self._replicas.values():
+            each.store.kernel = kernel
+        self.process.scan_threads.widen(threads)
+
+    def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
+        """Note that a peer's physical clock minus our monotonic one lies between these."""
+        self.process.clock_watch.observe(node_id, low_ms, high_ms)
+
+    def _voters(self) -> Set[str]:
+        return set(self.meta.configuration.voters)
+
+    def _veto_clock(self, is_off: bool) -> bool:
+        """Veto leading with a clock that is out of bounds: it would carry all others along."""
+        is_new = [each.driver.veto(_BAD_CLOCK, is_off) for each in self._replicas.values()]
+        return any(is_new)

@@ -1,0 +1,1 @@
+"""A leader's long work beside writes: jobs, and large transactions that ended."""
