@@ -52,7 +52,7 @@ def open_client(
             yield client
         return
     with _KEPT.lent(kind) as client:
-        yield client.afresh()
+        yield client.without_cache()
 
 
 def open_reader(options: ReadOptions, endpoint: str) -> AbstractContextManager[Client]:

@@ -115,8 +115,8 @@ class AsyncClient(ClientTransactions, ClientServices):
         view._timeout_s = check_timeout(timeout_s)
         return view
 
-    def afresh(self) -> Self:
-        """Return the same client, which knows of no table yet, for another job; closing either closes both."""
+    def without_cache(self) -> Self:
+        """Return the same client with an empty cache of tables, for another job; closing either closes both."""
         view = copy(self)
         view._table_cache = PerCaller(TableCache)
         return view
@@ -178,7 +178,7 @@ class AsyncClient(ClientTransactions, ClientServices):
 
     def _then(self, view: View) -> Self:
         """Return a view of one time, at which names of tables may mean others than now."""
-        return self._through(view).afresh()
+        return self._through(view).without_cache()
 
     @property
     def endpoint(self) -> str:

@@ -99,8 +99,8 @@ class Client:
     def with_timeout(self, timeout_s: float) -> Self:
         return self._view(self._core.with_timeout(timeout_s))
 
-    def afresh(self) -> Self:
-        return self._view(self._core.afresh())
+    def without_cache(self) -> Self:
+        return self._view(self._core.without_cache())
 
     def at(self, at: At) -> Self:
         return self._view(self._core.at(at))

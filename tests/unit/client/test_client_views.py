@@ -99,11 +99,11 @@ def test_every_read_of_a_view_is_at_its_time(server: FakeServer, client: Client)
     assert asked_at(server)[-1].WhichOneof("kind") is None
 
 
-def test_a_view_afresh_describes_tables_that_the_client_knows(server: FakeServer, client: Client) -> None:
+def test_a_view_without_cache_describes_tables_that_the_client_knows(server: FakeServer, client: Client) -> None:
     client.table("d.t").get(1)
     client.table("d.t").get(1)
     assert len(server.calls("Tables.DescribeTable")) == 1
-    client.afresh().table("d.t").get(1)
+    client.without_cache().table("d.t").get(1)
     assert len(server.calls("Tables.DescribeTable")) == 2
     client.table("d.t").get(1)
     assert len(server.calls("Tables.DescribeTable")) == 2

@@ -36,7 +36,7 @@ class FakeClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def afresh(self) -> tuple[FakeClient]:
+    def without_cache(self) -> tuple[FakeClient]:
         return (self,)
 
     def close(self) -> None:
