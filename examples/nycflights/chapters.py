@@ -204,7 +204,7 @@ def travel_in_time(stage: Stage) -> None:
         cells = (value["tailnum"], str(value["flight"]), str(value["arr_delay"]), str(value["remark"]))
         shown.add_row(f"{document.ts} ({label})", *cells)
     stage.console.print(shown)
-    report = stage.client.check_table(FLIGHTS)
+    report = stage.client.verify_indexes(FLIGHTS)
     if report.problems:
         raise Difference(f"table check of {FLIGHTS}: {report.problems[0]}")
     stage.console.print(

@@ -351,6 +351,6 @@ def _check_tables(client: Client, report: Report) -> tuple[int, list[str]]:
     tables, problems = client.tables(), list[str]()
     for place, table in enumerate(tables):
         report(Progress(f"checking {table.full_name}", 0, done=place, total=len(tables)))
-        found = client.check_table(table.full_name)
+        found = client.verify_indexes(table.full_name)
         problems += [f"{table.full_name}: {each}" for each in found.problems]
     return len(tables), problems

@@ -391,7 +391,7 @@ class AsyncClient(ClientTransactions, ClientServices):
         """Return a table's key, subject and indexes as they are now, or at the time of a view. Raises NotFound."""
         return await self._tables.describe(full_name)
 
-    async def check_table(
+    async def verify_indexes(
         self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None, repair: bool = False
     ) -> CheckReport:
         """Verify that the table's indexes hold exactly the entries of its rows, at one timestamp.

@@ -275,10 +275,10 @@ class Client:
     def describe(self, full_name: str) -> TableDescriptor:
         return run(self._core.describe(full_name))
 
-    def check_table(
+    def verify_indexes(
         self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None, repair: bool = False
     ) -> CheckReport:
-        return run(self._core.check_table(full_name, at=at, progress=progress, repair=repair))
+        return run(self._core.verify_indexes(full_name, at=at, progress=progress, repair=repair))
 
     def create_index(
         self,

@@ -93,7 +93,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a watch that ends without a zone": (lambda c, t: t.watch(until=datetime(2026, 1, 1)), "until"),
     "unchanged since a text": (lambda c, t: t.bulk([ROW], unchanged_since="0.0.0"), "unchanged_since"),
     "progress that is no function": (lambda c, t: t.bulk([ROW], progress=True), "progress"),
-    "progress of a check that is none": (lambda c, t: c.check_table("db.t", progress=5), "progress"),
+    "progress of a check that is none": (lambda c, t: c.verify_indexes("db.t", progress=5), "progress"),
     "chunks of thousands of digits": (lambda c, t: t.bulk([ROW], chunk_rows=10**5000), "chunk_rows"),
     "an update of no columns": (lambda c, t: t.bulk_update([ROW], []), "columns"),
     "an update of columns as one text": (lambda c, t: t.bulk_update([ROW], "a"), "columns"),

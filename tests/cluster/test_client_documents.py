@@ -177,7 +177,7 @@ def test_sixty_four_updates_of_one_document_are_all_kept(client: Client, flights
     found = flights.get(key(1))
     assert found is not None
     assert found.value["arr_delay"] == 64.0
-    assert client.check_table(flights.full_name).problems == ()
+    assert client.verify_indexes(flights.full_name).problems == ()
 
 
 # --- ranges ----------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_a_unique_value_has_one_winner(client: Client, database: str) -> None:
         assert sum(pool.map(race, range(16))) == 1
     planes.put({"id": 100})
     planes.put({"id": 101, "tail": None})
-    assert client.check_table(name).problems == ()
+    assert client.verify_indexes(name).problems == ()
 
 
 # --- schemas that evolve ---------------------------------------------------------------------------------------

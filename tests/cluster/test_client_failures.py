@@ -112,7 +112,7 @@ def test_a_bulk_load_outlives_crashes_and_writes_every_row_once(
     result = rows.bulk(documents(), mode="insert", chunk_rows=500, progress=progress)
     assert (result.written, result.refused, done) == (20_000, 0, 20_000)
     assert [document.value["id"] for document in rows.scan()] == list(range(20_000))
-    assert own_client.check_table("d.rows").rows_checked == 20_000
+    assert own_client.verify_indexes("d.rows").rows_checked == 20_000
 
 
 def test_a_scan_goes_on_over_a_crash_at_the_same_timestamp(

@@ -117,7 +117,7 @@ def test_a_bulk_load_outlives_its_leader_and_writes_every_row_once(
     result = table.bulk(documents(), mode="insert", chunk_rows=200)
     assert (result.written, result.refused) == (10_000, 0)
     assert [document.value["id"] for document in table.scan()] == list(range(10_000))
-    assert client.check_table(table.full_name).rows_checked == 10_000
+    assert client.verify_indexes(table.full_name).rows_checked == 10_000
 
 
 @pytest.mark.parametrize("hurt", [kill, pause], ids=lambda each: each.__name__)

@@ -80,7 +80,7 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
         # Whole chunks, in their order: the sent rows are a prefix of all.
         assert [row["id"] for row in there] == list(range(len(there)))
         assert len(there) % CHUNK_ROWS == 0
-        assert client.check_table("d.rows").problems == ()
+        assert client.verify_indexes("d.rows").problems == ()
 
         server.kill()
         server.start()
@@ -90,9 +90,9 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
         rows = [found.value for found in table.scan()]
         assert rows == [*there, *list(documents(run=2))[len(there) :]]
         assert len(list(table.scan(index="by_run", prefix=(1,)))) == len(there)
-        report = client.check_table("d.rows")
+        report = client.verify_indexes("d.rows")
         assert (report.rows_checked, report.problems) == (ROWS, ())
         # And again, as an upsert: nothing changes but the run.
         assert table.bulk(documents(run=3), chunk_rows=CHUNK_ROWS).written == ROWS
         assert [found.value for found in table.scan()] == list(documents(run=3))
-        assert client.check_table("d.rows").problems == ()
+        assert client.verify_indexes("d.rows").problems == ()

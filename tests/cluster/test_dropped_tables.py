@@ -90,7 +90,7 @@ def test_every_read_of_an_earlier_time_finds_the_table_that_there_was(
             assert sum(len(batch.bodies) > 0 for batch in table.scan_batches(at=before)) == 1
             assert sum(batch.num_rows for batch in table.scan_arrow(at=before)) == 5
             assert table.split(2, at=before)[0] == before
-            report = each.check_table(name, at=before)
+            report = each.verify_indexes(name, at=before)
             assert (report.rows_checked, report.entries_checked, report.problems) == (5, 5, ())
             then = each.at(before)
             assert then.describe(name) == was
@@ -111,7 +111,7 @@ def test_what_is_gone_is_not_found(client: Client, name: str, end: Callable[[Cli
         lambda: table.put(rows(1)[0]),
         lambda: table.delete(1),
         lambda: table.bulk(rows(1)),
-        lambda: client.check_table(name),
+        lambda: client.verify_indexes(name),
         lambda: client.describe(name),
         lambda: client.alter_table(name, retention_ms=5_000),
         lambda: client.truncate_table(name),
@@ -138,7 +138,7 @@ def test_what_comes_back_has_its_rows_its_index_and_its_history(
     assert found(client, name) == [0, 0, 0, 7, 0]
     assert found(client, name, index="by_title", prefix="new") == [7]
     assert found(client, name, at=before) == [0] * 5
-    assert client.check_table(name).problems == ()
+    assert client.verify_indexes(name).problems == ()
     with pytest.raises(NotFound):
         found(client, name, at=gone)
     table.put({"id": 9, "title": "t9", "left": 1})

@@ -114,7 +114,7 @@ def simple(client: Client, name: str, count: int) -> str:
 
 
 def sound(client: Client, table: str, count: int) -> None:
-    report = client.check_table(table)
+    report = client.verify_indexes(table)
     assert (report.rows_checked, report.problems) == (count, ())
 
 

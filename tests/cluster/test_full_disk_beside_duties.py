@@ -120,7 +120,7 @@ def test_all_goes_on_and_nothing_is_lost(disk: Path, tmp_path: Path) -> None:
         assert work.added <= int.from_bytes(counted.value) <= work.added + work.unknown
         newest = client.kv("large").get(b"%d" % (work.written % 50))
         assert newest is not None and int(newest.value[:8]) >= work.written
-        report = client.check_table("d.t")
+        report = client.verify_indexes("d.t")
         assert (report.rows_checked, report.problems) == (ROWS, ())
         assert "Traceback" not in server.log
 

@@ -51,7 +51,7 @@ def test_a_table_whose_grace_is_over_is_gone_for_good(client: Client, database: 
         list(client.table(name).scan(at=before))
     make(client, name, retention_ms=0)
     assert keys_of(client, name) == list(range(500))
-    assert client.check_table(name).problems == ()
+    assert client.verify_indexes(name).problems == ()
 
 
 def test_a_subject_is_free_once_its_dropped_table_is_gone(client: Client, database: str) -> None:

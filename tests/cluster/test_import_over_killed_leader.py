@@ -43,6 +43,6 @@ def test_an_import_over_a_killed_leader_loses_and_doubles_nothing(three_nodes: C
         loaded = run_import(client, request, stdin=io.BytesIO(), tell=lambda bad: None, report=kill_in_the_middle)
         assert len(killed) == 1
         assert (loaded.written, loaded.refused) == (ROWS, 0)
-        report = client.check_table(name)
+        report = client.verify_indexes(name)
         assert (report.rows_checked, report.entries_checked, report.problems) == (ROWS, ROWS, ())
     three_nodes.mend()

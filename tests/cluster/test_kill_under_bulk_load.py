@@ -43,6 +43,6 @@ def test_a_bulk_load_over_a_killed_leader_loses_and_doubles_nothing(three_nodes:
         assert len(killed) == 1
         assert (result.written, list(result.errors)) == (ROWS, [])
         assert [found.value["id"] for found in table.scan()] == list(range(ROWS))
-        report = client.check_table(f"{name}.rows")
+        report = client.verify_indexes(f"{name}.rows")
         assert (report.rows_checked, report.entries_checked, report.problems) == (ROWS, ROWS, ())
     three_nodes.mend()

@@ -83,7 +83,7 @@ def test_rows_of_every_kind_of_load_are_visible_at_its_timestamp_and_not_before(
     assert stored(orders, txn.timestamp) == stored(orders) == expected
     assert len(stored(orders, before)) == 10
     assert len(list(orders.scan(index="by_n", prefix=1))) == ROWS + 15
-    assert client.check_table(name).problems == ()
+    assert client.verify_indexes(name).problems == ()
     assert txn.commit() == txn.timestamp
 
 

@@ -215,7 +215,7 @@ def test_a_large_transaction_over_killed_leaders_is_there_once_at_one_timestamp_
             assert rows_at(three_nodes, name, table, at) == after, name
             assert rows_at(three_nodes, name, table, at.previous()) == before(), name
         assert {document.ts for document in table.scan()} == {at}
-        report = client.check_table(table.full_name)
+        report = client.verify_indexes(table.full_name)
         assert (report.rows_checked, report.entries_checked, report.problems) == (ROWS, ROWS, ())
 
 

@@ -92,7 +92,7 @@ def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_v
         for name in ("wanted", "new and wanted"):
             assert len(list(table.scan(index="by_name", prefix=(name,)))) == 1
         assert [each.value["id"] for each in table.scan(index="by_last", prefix=(document["last"],))] == [0]
-        report = client.check_table("d.t")
+        report = client.verify_indexes("d.t")
         assert (report.rows_checked, report.problems) == (CALLERS + 2, ())
 
 
@@ -129,4 +129,4 @@ def test_a_unique_value_that_is_given_up_in_a_batch_can_be_taken_in_it(server: S
     with Client(server.endpoint) as client:
         (holder,) = client.table("d.t").scan(index="by_name", prefix=("the baton",))
         assert holder.value["id"] == CALLERS - 1
-        assert client.check_table("d.t").problems == ()
+        assert client.verify_indexes("d.t").problems == ()

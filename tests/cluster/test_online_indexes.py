@@ -55,7 +55,7 @@ def test_an_index_is_built_and_read(client: Client, database: str) -> None:
     assert built.state is IndexState.READY
     assert table.get(7, at=built.ready_ts)
     assert [each.value["id"] for each in table.scan(index="by_code", prefix="c77")] == [77]
-    assert client.check_table(name).entries_checked == 2_000
+    assert client.verify_indexes(name).entries_checked == 2_000
     with pytest.raises(UniqueViolation):
         table.put({"id": 5_000, "code": "c77", "level": 0})
     with pytest.raises(IndexNotReady) as early:
@@ -71,7 +71,7 @@ def test_an_index_is_built_and_read(client: Client, database: str) -> None:
         client.create_index(name, Index("by_code", ["level"]))
     client.drop_index(name, "by_code")
     assert client.indexes(name) == ()
-    assert client.check_table(name).problems == ()
+    assert client.verify_indexes(name).problems == ()
     with pytest.raises(NotFound):
         client.drop_index(name, "by_code")
 
@@ -136,7 +136,7 @@ def test_a_job_waits_goes_on_and_is_cancelled(client: Client, database: str) -> 
         assert client.jobs.resume(started.job_id).state == "running"
         assert client.jobs.wait(started.job_id).state == "done"
         assert [each.value["id"] for each in table.scan(index="by_level", prefix=77)] == [1]
-    assert client.check_table(name).problems == ()
+    assert client.verify_indexes(name).problems == ()
     again = client.create_index(name, Index("again", ["level"]), wait=False)
     try:
         assert client.jobs.cancel(again.job_id).state == "cancelled"
@@ -246,7 +246,7 @@ def test_an_index_is_built_under_writers_over_a_leader_that_is_killed(three_node
         assert killed
         assert refusals == []
         assert {built.state, level.state} == {IndexState.READY}
-        report = client.check_table(name)
+        report = client.verify_indexes(name)
         assert report.problems == ()
         assert report.entries_checked == 2 * report.rows_checked
     cluster.mend()
@@ -256,8 +256,8 @@ def test_a_repair_of_what_is_sound_changes_nothing_and_is_of_the_newest_alone(cl
     name = f"{database}.things"
     make_table(client, name, 300)
     client.create_index(name, Index("by_code", ["code"]))
-    report = client.check_table(name, repair=True)
+    report = client.verify_indexes(name, repair=True)
     assert (report.rows_checked, report.entries_checked, report.problems) == (300, 300, ())
     assert (report.repaired, report.left) == (0, 0)
     with pytest.raises(InvalidArgument, match="repair"):
-        client.check_table(name, at=client.now(), repair=True)
+        client.verify_indexes(name, at=client.now(), repair=True)

@@ -241,4 +241,4 @@ def test_an_index_that_was_being_built_is_built_to_its_end_in_the_new_cluster(tm
         assert client.jobs.wait(job.job_id).state == "done"
         found = [document.value for document in client.table(TABLE).scan(index="by_name", prefix="name 3")]
         assert found == [row for row in rows if row["name"] == "name 3"]
-        assert not client.check_table(TABLE).problems
+        assert not client.verify_indexes(TABLE).problems

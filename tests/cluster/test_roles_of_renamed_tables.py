@@ -119,7 +119,7 @@ _READS: dict[str, Callable[[Client, str, Timestamp], object]] = {
     "watch": lambda client, name, at: _first(client, name, after=at),
     "state": lambda client, name, at: _first(client, name, after=at, initial_state=True),
     "window": lambda client, name, at: client.table(name).window(after=at),
-    "check": lambda client, name, at: client.check_table(name, at=at),
+    "check": lambda client, name, at: client.verify_indexes(name, at=at),
 }
 
 

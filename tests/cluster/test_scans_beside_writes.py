@@ -151,7 +151,7 @@ def test_streams_and_reads_in_the_past_agree_while_rows_move(server: ServerProce
                 assert sorted(found, key=lambda row: row["id"]) == by_key
             many = table.get_many(list(range(ROWS)), at=at)
             assert [None if each is None else each.value for each in many] == by_key
-            assert client.check_table("d.accounts").problems == ()
+            assert client.verify_indexes("d.accounts").problems == ()
         assert movers.problems == []
         assert movers.moved > 0
 

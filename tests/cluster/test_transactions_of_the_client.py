@@ -435,7 +435,7 @@ def test_whatever_reads_first_fixes_the_time_of_a_snapshot(client: Client, items
     view = client.snapshot()
     match first:
         case "check":
-            ts = view.check_table(items.full_name).ts
+            ts = view.verify_indexes(items.full_name).ts
         case "split":
             ts = view.table(items.full_name).split(2)[0]
         case "now":
@@ -445,7 +445,7 @@ def test_whatever_reads_first_fixes_the_time_of_a_snapshot(client: Client, items
             ts = view.now()
     items.delete("tea")
     assert view.now() == ts
-    assert view.check_table(items.full_name).rows_checked == 2
+    assert view.verify_indexes(items.full_name).rows_checked == 2
     assert ids(view.table(items.full_name).scan()) == ["milk", "tea"]
 
 

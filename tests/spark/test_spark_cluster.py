@@ -114,7 +114,7 @@ def test_a_task_that_writes_goes_on_at_the_next_leader(
     while_the_leader_dies(cluster, tmp_path, lambda: on_cluster.append(frame, table, chunkRows=500, operation="insert"))
     # A task that ran twice would be refused for its own rows, had it written any of them twice.
     assert sum(1 for _ in table.scan()) == ROWS
-    assert on_cluster.client.check_table(table.full_name).problems == ()
+    assert on_cluster.client.verify_indexes(table.full_name).problems == ()
 
 
 def test_a_transactional_job_is_there_at_one_timestamp_though_its_leader_died(
@@ -128,7 +128,7 @@ def test_a_transactional_job_is_there_at_one_timestamp_though_its_leader_died(
     documents = list(table.scan())
     assert [document.value["id"] for document in documents] == list(range(ROWS))
     assert len({document.ts for document in documents}) == 1
-    assert on_cluster.client.check_table(table.full_name).problems == ()
+    assert on_cluster.client.verify_indexes(table.full_name).problems == ()
 
 
 def test_a_stream_into_a_table_goes_on_at_the_next_leader(
@@ -151,7 +151,7 @@ def test_a_stream_into_a_table_goes_on_at_the_next_leader(
     documents = list(target.scan())
     assert [document.value["id"] for document in documents] == list(range(ROWS))
     assert len({document.ts for document in documents}) == 1
-    assert on_cluster.client.check_table(target.full_name).problems == ()
+    assert on_cluster.client.verify_indexes(target.full_name).problems == ()
 
 
 def test_a_task_that_reads_goes_on_at_the_next_leader(

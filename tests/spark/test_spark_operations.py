@@ -64,7 +64,7 @@ def test_an_update_changes_the_columns_of_the_frame_and_no_others(
     tables.append(frame, people, operation="update", transactional=transactional)
     assert flag.exists()
     assert rows(people) == [(n, f"p{n}" if n % 2 else "new", n / 2) for n in range(100)]
-    assert tables.client.check_table(people.full_name).problems == ()
+    assert tables.client.verify_indexes(people.full_name).problems == ()
 
 
 @pytest.mark.parametrize("transactional", ["false", "true"])
@@ -76,7 +76,7 @@ def test_a_delete_takes_the_keys_columns_whatever_else_there_is(
     tables.append(frame, people, operation="delete", transactional=transactional)
     assert flag.exists()
     assert [each[0] for each in rows(people)] == list(range(50))
-    assert tables.client.check_table(people.full_name).problems == ()
+    assert tables.client.verify_indexes(people.full_name).problems == ()
 
 
 @pytest.mark.parametrize("operation", ["update", "delete"])
@@ -122,7 +122,7 @@ def test_an_overwrite_replaces_all_rows_at_once_and_what_was_there_can_come_back
     now = tables.client.describe(people.full_name)
     assert now.table_id != was.table_id
     assert [(each.name, each.parts) for each in now.indexes] == [(each.name, each.parts) for each in was.indexes]
-    assert tables.client.check_table(people.full_name).problems == ()
+    assert tables.client.verify_indexes(people.full_name).problems == ()
     assert [each.full_name for each in tables.client.tables("d") if "__overwrite_" in each.full_name] == []
     back = tables.client.undrop_table(people.full_name, as_name=f"{was.name}_before")
     assert len(list(tables.client.table(back.full_name).scan())) == 100

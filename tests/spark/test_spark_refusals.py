@@ -226,7 +226,7 @@ def test_a_value_that_is_taken_in_a_unique_index_is_refused(tables: SparkTables)
     frame = tables.spark.range(0, 2, 1, 1).withColumn("mail", sql.lit("a@b.c"))
     message = _refusal(lambda: tables.append(frame, name))
     _in(message, "cortado.errors.UniqueViolation: unique index by_mail")
-    assert tables.client.check_table(name).problems == ()
+    assert tables.client.verify_indexes(name).problems == ()
 
 
 # --- errors themselves ---------------------------------------------------------------------------------------------

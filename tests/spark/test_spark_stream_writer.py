@@ -83,7 +83,7 @@ def test_changes_of_one_table_become_another_one_as_they_come(pipe: Pipe) -> Non
     assert contents(pipe.target) == contents(pipe.source)
     assert contents(pipe.target)[1:3] == [(1, "b"), (3, "again")]
     assert [each.state for each in pipe.transactions()] == ["committed", "committed"]
-    assert pipe.tables.client.check_table(pipe.target.full_name).problems == ()
+    assert pipe.tables.client.verify_indexes(pipe.target.full_name).problems == ()
 
 
 def puts(pipe: Pipe, **options: Any) -> DataFrame:

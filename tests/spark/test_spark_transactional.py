@@ -87,7 +87,7 @@ def test_all_rows_of_a_job_are_visible_at_one_timestamp_and_none_before(tables: 
     [found] = _transactions(tables, table)
     assert {document.ts for document in documents} == {found.committed}
     assert found.label == f"Spark, {table.full_name}"
-    assert tables.client.check_table(table.full_name).problems == ()
+    assert tables.client.verify_indexes(table.full_name).problems == ()
 
 
 def test_of_a_task_that_ran_twice_the_second_run_counts_whatever_the_first_has_staged(

@@ -37,7 +37,7 @@ def test_an_append_stores_every_row(tables: SparkTables) -> None:
     found = table.get(4_321)
     assert found is not None
     assert found.value == {"id": 4_321, "name": "p4321", "score": 2160.5}
-    assert tables.client.check_table(table.full_name).problems == ()
+    assert tables.client.verify_indexes(table.full_name).problems == ()
 
 
 def test_an_append_upserts_by_primary_key(tables: SparkTables) -> None:
@@ -76,7 +76,7 @@ def test_a_task_that_fails_after_it_wrote_is_run_again_with_one_effect(tables: S
     assert [document.value["id"] for document in documents] == list(range(20_000))
     # The first run's rows are older: the second left them alone.
     assert documents[0].ts < documents[-1].ts
-    assert tables.client.check_table(table.full_name).problems == ()
+    assert tables.client.verify_indexes(table.full_name).problems == ()
 
 
 def test_fields_without_a_column_get_their_defaults(tables: SparkTables) -> None:

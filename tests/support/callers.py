@@ -234,7 +234,7 @@ class Crowd:
         stored = {found.value["id"] for found in self._client.table(f"{self.name}.rows").scan()}
         assert acknowledged <= stored, "an acknowledged row was lost"
         assert stored <= acknowledged | uncertain, "a refused row is there"
-        assert self._client.check_table(f"{self.name}.rows").problems == ()
+        assert self._client.verify_indexes(f"{self.name}.rows").problems == ()
 
 
 @contextmanager

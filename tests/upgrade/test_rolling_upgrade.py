@@ -95,7 +95,7 @@ def test_a_cluster_is_upgraded_under_load_and_taken_back(tmp_path: Path) -> None
             assert callers.end() == "", "the outcome of a request stayed unknown"
         cluster.assert_same_contents("rolled", "rolled-tokens")
         with Client(cluster.endpoints) as client:
-            assert client.check_table("rolled.rows").problems == ()
+            assert client.verify_indexes("rolled.rows").problems == ()
     finally:
         cluster.end()
 

@@ -281,7 +281,7 @@ def check(
     left.
     """
     with session.client() as client:
-        found = client.check_table(table, at=at, repair=repair)
+        found = client.verify_indexes(table, at=at, repair=repair)
     problems = [
         {"index": each.index, "kind": each.kind, "key": each.key, "message": each.message} for each in found.problems
     ]

@@ -91,7 +91,7 @@ def test_every_read_of_a_view_is_at_its_time(server: FakeServer, client: Client)
     list(table.scan())
     list(table.scan_batches())
     table.split(2)
-    past.check_table("d.t")
+    past.verify_indexes("d.t")
     past.now()
     at = common_pb2.ReadAt(timestamp=common_pb2.Timestamp(wall_ms=500, logical=3))
     assert asked_at(server) == [at] * 11, "the table is described as it was then, too"

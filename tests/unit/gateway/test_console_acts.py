@@ -125,7 +125,7 @@ def test_a_table_is_checked_and_its_indexes_are_put_right(console: Gateway, monk
         problems = (CheckProblem("by_id", "missing", "tea", "no entry"), CheckProblem("", "row", "x", MARKUP))
         return CheckReport(2, 1, problems, ZERO, int(repair), 1)
 
-    monkeypatch.setattr(AsyncClient, "check_table", unsound)
+    monkeypatch.setattr(AsyncClient, "verify_indexes", unsound)
     text = act(console, "check-table", {"repair": "on"}, table=table)
     assert (
         "has 2 problems; 1 entries were put right, 1 could not be. The first is missing of index by_id at key" in text
@@ -134,7 +134,7 @@ def test_a_table_is_checked_and_its_indexes_are_put_right(console: Gateway, monk
     async def endless(_: AsyncClient, name: str, *, repair: bool) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(AsyncClient, "check_table", endless)
+    monkeypatch.setattr(AsyncClient, "verify_indexes", endless)
     monkeypatch.setattr("cortado.store.gateway.console.acts.act.WAITS_S", 0.01)
     late = act_refused(console, "check-table", {}, table=table)
     assert (late.status_code, "cortado table check acts.checked" in text_of(late)) == (504, True)
