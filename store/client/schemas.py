@@ -182,7 +182,7 @@ class AsyncSchemas:
                 return found
             request.page_token = reply.next_page_token
 
-    async def check(
+    async def test_compatibility(
         self,
         subject: str,
         schema: str | Mapping[str, Any],

@@ -344,7 +344,7 @@ def test_a_version_that_someone_else_registered_is_noticed(server: Any, client: 
 
 def test_an_incompatible_schema_is_refused_with_every_reason(client: Client, flights: Table) -> None:
     broken = {**FLIGHT, "fields": [{**FLIGHT["fields"][1], "type": "int"}, *FLIGHT["fields"][2:]]}
-    checked = client.schemas.check(flights.full_name, broken)
+    checked = client.schemas.test_compatibility(flights.full_name, broken)
     assert not checked.compatible
     assert {"Flight.carrier", "Flight.time_hour"} <= {each.path for each in checked.incompatibilities}
     with pytest.raises(IncompatibleSchema) as raised:

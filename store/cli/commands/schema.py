@@ -222,7 +222,7 @@ def check(
     """
     text = read_text(file)
     with session.client() as client:
-        found = client.schemas.check(subject, text, mode)
+        found = client.schemas.test_compatibility(subject, text, mode)
         # After the check: an invalid schema is refused as such, for every subject.
         if not new:
             _require_version(client, subject)

@@ -40,7 +40,7 @@ class Schemas:
     def uses(self, schema_id: int, *, include_deleted: bool = False) -> list[VersionSummary]:
         return run(self._core.uses(schema_id, include_deleted=include_deleted))
 
-    def check(
+    def test_compatibility(
         self,
         subject: str,
         schema: str | Mapping[str, Any],
@@ -48,7 +48,7 @@ class Schemas:
         *,
         version: int | None = None,
     ) -> SchemaCheck:
-        return run(self._core.check(subject, schema, mode, version=version))
+        return run(self._core.test_compatibility(subject, schema, mode, version=version))
 
     def compatibility(self, subject: str) -> CompatibilityMode:
         return run(self._core.compatibility(subject))

@@ -49,7 +49,7 @@ async def verdict(call: Call, visitor: Visitor) -> Response:
     if unknown or "schema" not in fields:
         raise InvalidArgument("body", "must have the field schema, and no other", shown(", ".join(sorted(unknown))))
     name, text = call.name("subject"), fields["schema"].strip()
-    checked = await tried(call.client.schemas.check(name, text))
+    checked = await tried(call.client.schemas.test_compatibility(name, text))
     return await _subject(call, visitor, name, text, checked)
 
 

@@ -67,7 +67,7 @@ def operations() -> list[Operation]:
 
 async def check(call: Call) -> Response:
     """Return the verdict that registering would give."""
-    return _verdict(call, await schemas_of(call).check(subject_of(call), await declaration_of(call)))
+    return _verdict(call, await schemas_of(call).test_compatibility(subject_of(call), await declaration_of(call)))
 
 
 async def check_one(call: Call) -> Response:
@@ -80,9 +80,9 @@ async def check_one(call: Call) -> Response:
     except NotFound:
         if version != LATEST:
             raise
-        return _verdict(call, await schemas.check(subject, text))
+        return _verdict(call, await schemas.test_compatibility(subject, text))
     with missing_schema_is(NO_VERSION):
-        return _verdict(call, await schemas.check(subject, text, version=number))
+        return _verdict(call, await schemas.test_compatibility(subject, text, version=number))
 
 
 def _verdict(call: Call, found: SchemaCheck) -> Response:

@@ -69,7 +69,7 @@ async def look_up(call: Call) -> Response:
     subject, include_deleted = subject_of(call), flag(call, DELETED.name)
     text = await declaration_of(call)
     schemas = schemas_of(call)
-    found = (await schemas.check(subject, text)).registered
+    found = (await schemas.test_compatibility(subject, text)).registered
     if found is not None:
         version, schema_id, declaration = found.version, found.schema_id, found.schema
     else:

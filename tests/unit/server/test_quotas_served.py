@@ -218,7 +218,7 @@ def test_changes_of_quotas_and_what_an_operator_does_are_never_refused(world: Wo
             client.namespaces()
             client.describe("shop.orders")
             client.schemas.compatibility("shop.orders")
-            client.schemas.check("shop.orders", SCHEMA)
+            client.schemas.test_compatibility("shop.orders", SCHEMA)
             client.schemas.get("shop.orders")
             client.schemas.versions("shop.orders")
 

@@ -52,13 +52,13 @@ def test_versions_are_listed_without_their_declarations(schemas: Schemas) -> Non
 
 def test_a_check_tells_which_version_a_schema_is_already(schemas: Schemas) -> None:
     registered = schemas.register("a", '"int"')
-    found = schemas.check("a", ' "int"').registered
+    found = schemas.test_compatibility("a", ' "int"').registered
     assert found is not None
     assert (found.version, found.schema_id, found.schema) == (1, registered.schema_id, '"int"')
-    assert schemas.check("a", '"long"').registered is None
-    assert not schemas.check("a", '"string"', version=1).compatible
+    assert schemas.test_compatibility("a", '"long"').registered is None
+    assert not schemas.test_compatibility("a", '"string"', version=1).compatible
     with pytest.raises(NotFound, match="version 2 of subject a"):
-        schemas.check("a", '"long"', version=2)
+        schemas.test_compatibility("a", '"long"', version=2)
 
 
 def test_a_subjects_own_mode_is_told_from_the_default(schemas: Schemas) -> None:
