@@ -161,7 +161,7 @@ class AsyncKeyValue:
         total: int = (await self._commit([common_pb2.Operation(add_pair=add)])).sums[0]
         return total
 
-    async def check(
+    async def require(
         self,
         key: bytes,
         *,

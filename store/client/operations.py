@@ -80,9 +80,9 @@ def addition(delta: int, least: int | None, most: int | None) -> dict[str, int]:
 
 
 def required(condition: common_pb2.Condition | None, names: str) -> common_pb2.Condition:
-    """Return the condition of a check. Raises InvalidArgument for None."""
+    """Return the condition of a requirement. Raises InvalidArgument for None."""
     if condition is None:
-        raise InvalidArgument("condition", f"must be one of {names}: a check is nothing else")
+        raise InvalidArgument("condition", f"must be one of {names}")
     return condition
 
 

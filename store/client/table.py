@@ -135,7 +135,7 @@ class AsyncTable(ArrowReads[D]):
         total: int = (await self._write_by_key(self._connection.stubs.transactions.Commit, request)).sums[0]
         return total
 
-    async def check(
+    async def require(
         self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
     ) -> None:
         """Change nothing; raise ConditionFailed if the condition does not hold: no document is there, one is, or its

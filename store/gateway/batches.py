@@ -28,7 +28,7 @@ _AT_ONCE: Final = 64
 
 def operations() -> list[Operation]:
     """Return the rows for batches."""
-    summary = "Puts, updates, deletes, adds and checks of documents and pairs, all of them or none."
+    summary = "Puts, updates, deletes, adds and requirements of documents and pairs, all of them or none."
     return [Operation("POST", BATCH, batch, summary, (IDEMPOTENCY,), takes=(JSON,))]
 
 

@@ -4,7 +4,7 @@
     {"update": {"table": "shop.items", "key": ["tea"], "set": {"left": 8}, "if_match": "0.1763643600000.2"}}
     {"delete": {"table": "shop.items", "key": ["milk"]}}
     {"add": {"table": "shop.items", "key": ["tea"], "field": "left", "delta": -1, "min": 0}}
-    {"check": {"table": "shop.items", "key": ["tea"], "if_present": true}}
+    {"require": {"table": "shop.items", "key": ["tea"], "if_present": true}}
     {"put": {"namespace": "log", "key": "7", "value": "tea", "if_absent": true}}
     {"add": {"namespace": "counters", "key": "sold", "delta": 1}}
 
@@ -32,13 +32,13 @@ _ROW_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "update": ("key", "set", "if_match", "ttl"),
     "delete": ("key", "if_match"),
     "add": ("key", "field", "delta", "min", "max"),
-    "check": ("key", *_ROW_CONDITIONS),
+    "require": ("key", *_ROW_CONDITIONS),
 }
 _PAIR_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "put": ("key", "value", *_ROW_CONDITIONS, "if_value", "ttl"),
     "delete": ("key", "if_present", "if_match", "if_value"),
     "add": ("key", "delta", "min", "max"),
-    "check": ("key", *_ROW_CONDITIONS, "if_value"),
+    "require": ("key", *_ROW_CONDITIONS, "if_value"),
 }
 
 

@@ -497,7 +497,7 @@ def test_operations_of_a_file_are_committed_together_or_not_at_all(cortado: Shel
         '{"add": {"table": "tills.items", "key": ["tea"], "field": "left", "delta": -2, "min": 0}}',
         '{"update": {"table": "tills.items", "key": ["tea"], "set": {"left": 70}}}',
         '{"add": {"namespace": "till", "key": "sold", "delta": 2}}',
-        '{"check": {"namespace": "till", "key": "closed", "if_absent": true}}',
+        '{"require": {"namespace": "till", "key": "closed", "if_absent": true}}',
     ]
     (done,) = cortado.json("txn", "apply", stdin="\n".join(lines))
     assert (done["operations"], done["sums"]) == (5, [7, 2])

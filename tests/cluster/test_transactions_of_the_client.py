@@ -241,19 +241,19 @@ def test_a_transaction_that_only_reads_conflicts_with_nobody(client: Client, ite
 
 def test_a_check_must_hold_at_the_commit(client: Client, items: Table, database: str) -> None:
     with client.transaction() as txn:
-        txn.table(items.full_name).check("tea", if_match=items.get("tea").etag)
-        txn.table(items.full_name).check("cake", if_absent=True)
-        txn.kv(database).check(b"k", if_absent=True)
+        txn.table(items.full_name).require("tea", if_match=items.get("tea").etag)
+        txn.table(items.full_name).require("cake", if_absent=True)
+        txn.kv(database).require(b"k", if_absent=True)
         txn.kv(database).put(b"k", b"1")
     with pytest.raises(ConditionFailed), client.transaction() as txn:
-        txn.kv(database).check(b"k", if_value=b"2")
+        txn.kv(database).require(b"k", if_value=b"2")
         txn.kv(database).put(b"l", b"")
     assert client.kv(database).get(b"l") is None
-    items.check("tea", if_present=True)
+    items.require("tea", if_present=True)
     with pytest.raises(ConditionFailed):
-        items.check("tea", if_absent=True)
+        items.require("tea", if_absent=True)
     with pytest.raises(InvalidArgument, match="condition: must be one of"):
-        items.check("tea")
+        items.require("tea")
 
 
 def test_an_exception_rolls_back_and_goes_on(client: Client, items: Table) -> None:

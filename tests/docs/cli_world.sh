@@ -37,7 +37,7 @@ printf 'carrier,name\nUA,United Air Lines Inc.\n' > airlines.csv
 cat > operations.jsonl <<'END'
 {"put": {"namespace": "log", "key": "7", "value": "tea", "if_absent": true}}
 {"add": {"namespace": "counters", "key": "sold", "delta": 1, "min": 0}}
-{"check": {"namespace": "log", "key": "8", "if_absent": true}}
+{"require": {"namespace": "log", "key": "8", "if_absent": true}}
 END
 cat > commands.txt <<'END'
 # One command a line.

@@ -63,7 +63,7 @@ class KeyValue:
     def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
         return run(self._core.add(key, delta, min=min, max=max))
 
-    def check(
+    def require(
         self,
         key: bytes,
         *,
@@ -72,7 +72,7 @@ class KeyValue:
         if_match: str | None = None,
         if_value: bytes | None = None,
     ) -> None:
-        run(self._core.check(key, if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value))
+        run(self._core.require(key, if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value))
 
     def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
         return run(self._core.delete_range(start, end, prefix=prefix))

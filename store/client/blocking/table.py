@@ -102,10 +102,10 @@ class Table(Generic[D]):
     def add(self, key: KeyLike, field: str, delta: int, *, min: int | None = None, max: int | None = None) -> int:
         return run(self._core.add(key, field, delta, min=min, max=max))
 
-    def check(
+    def require(
         self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
     ) -> None:
-        run(self._core.check(key, if_absent=if_absent, if_present=if_present, if_match=if_match))
+        run(self._core.require(key, if_absent=if_absent, if_present=if_present, if_match=if_match))
 
     # --- in ranges -------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class Model:
             {"put": {"namespace": "modelled", "key": "b/c", "value": str(self._count)}},
         ]
         if fails:
-            operations.append({"check": {"namespace": "modelled", "key": "b/c", "if_absent": True}})
+            operations.append({"require": {"namespace": "modelled", "key": "b/c", "if_absent": True}})
         answer = self._call("POST", "/v1/db/modelled:batch", JSON, body=json.dumps({"operations": operations}).encode())
         assert answer.status == (412 if fails else 200), answer
         if not fails:

@@ -203,7 +203,7 @@ OPERATIONS: Final = (
     *('{"add": {"namespace": "scratch", "key": "n", "delta": 1}}', '{"add": {"namespace": "scratch", "key": "n"}}'),
     *('{"delete": {"table": "items", "key": ["b"]}}', '{"delete": {"table": "items", "key": [[1]]}}', "{}"),
     *(
-        '{"check": {"table": "items", "key": ["b"], "if_absent": true}}',
+        '{"require": {"table": "items", "key": ["b"], "if_absent": true}}',
         '{"put": {"namespace": "scratch", "key": "k"}}',
     ),
 )

@@ -104,7 +104,7 @@ def test_a_scan_that_goes_on_asks_as_it_began(server: FakeServer, client: Client
 def test_own_writes_go_with_the_reads_that_they_concern_alone(server: FakeServer, client: Client) -> None:
     with client.transaction() as txn:
         txn.kv("n").put(b"k", b"v")
-        txn.kv("n").check(b"l", if_absent=True)
+        txn.kv("n").require(b"l", if_absent=True)
         txn.table("d.t").delete(1)
         txn.kv("m").get(b"k")
         txn.kv("n").get(b"k")
@@ -154,12 +154,12 @@ def test_what_was_written_is_sent_at_once_in_its_order_under_an_id(server: FakeS
         assert own.put({"id": 1}, if_match="0.1.0") is None
         assert own.update(1, {"n": 2}, if_match="0.2.0") is None
         assert own.add(1, "n", 3, min=0) is None
-        assert own.check(1, if_present=True) is None
+        assert own.require(1, if_present=True) is None
         assert own.delete(1, if_match="0.3.0") is None
         assert pairs.put(b"k", b"v", if_value=b"u") is None
         assert pairs.batch([Put(b"k", b"v"), Put(b"l", b"v")]) is None
         assert pairs.add(b"c", -4, max=9) is None
-        assert pairs.check(b"k", if_match="0.1.0") is None
+        assert pairs.require(b"k", if_match="0.1.0") is None
         assert pairs.delete(b"k", if_present=True) is None
         assert (txn.etag, txn.timestamp, txn.sums) == ("", None, [])
     [request] = commits(server)
@@ -287,7 +287,7 @@ def test_what_a_transaction_is_not_for_is_unsupported_by_name(
         (lambda client: client.transaction().table(client.table("d.t")), "table"),
         (lambda client: client.transaction().kv(client.kv("n")), "namespace"),
         (lambda client: client.transaction().kv("n").get(b"k", validate="yes"), "validate"),
-        (lambda client: client.transaction().kv("n").check(b"k"), "condition"),
+        (lambda client: client.transaction().kv("n").require(b"k"), "condition"),
         (lambda client: client.transaction().table("d.t").put({"id": 1}, mode="insert", if_match="0.1.0"), "if_match"),
         (lambda client: client.snapshot(stale_ms=0), "stale_ms"),
         (lambda client: client.run(None), "fn"),

@@ -105,7 +105,7 @@ def test_a_wrong_call_is_refused_by_name(
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match", "Idempotency-Key"])
 def test_what_a_batch_cannot_promise_is_refused_and_nothing_of_it_is_done(served: Gateway, name: str) -> None:
     put = {"put": {"table": "items", "document": {"id": "bad"}}}
-    body = {"operations": [put, {"check": {"table": "items", "key": ["bad"], "if_absent": True}}]}
+    body = {"operations": [put, {"require": {"table": "items", "key": ["bad"], "if_absent": True}}]}
     refused = served.request("POST", "/v1/db/shop:batch", json=body, headers={name: "*"})
     # A batch can be named, and then its problem is.
     assert refused.status_code == (412 if name == "Idempotency-Key" else 400), refused.text

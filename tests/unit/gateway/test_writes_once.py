@@ -27,7 +27,7 @@ def test_a_batch_does_everything_at_one_timestamp(served: Gateway) -> None:
         {"add": {"table": "items", "key": ["b1"], "field": "left", "delta": -2, "min": 0}},
         {"update": {"table": "items", "key": ["b1"], "set": {"name": "n"}}},
         {"put": {"namespace": "log", "key": "b1", "value": "one", "if_absent": True}},
-        {"check": {"table": "items", "key": ["none"], "if_absent": True}},
+        {"require": {"table": "items", "key": ["none"], "if_absent": True}},
     )
     assert done.status_code == 200, done.text
     assert done.json()["sums"] == [3]
@@ -41,7 +41,7 @@ def test_a_batch_does_everything_at_one_timestamp(served: Gateway) -> None:
 @pytest.mark.parametrize(
     ("last", "status", "field"),
     [
-        ({"check": {"table": "items", "key": ["none"], "if_present": True}}, 412, None),
+        ({"require": {"table": "items", "key": ["none"], "if_present": True}}, 412, None),
         ({"put": {"table": "items", "document": {"id": 7}}}, 400, "operations[1].id"),
         ({"put": {"table": "items", "document": {"id": "x"}, "colour": 1}}, 400, "operations[1].put.colour"),
         ({"put": {"table": "items"}}, 400, "operations[1].put.document"),
