@@ -50,7 +50,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
             client.schemas.register(TABLE, DECLARATION)
             client.create_table(TABLE, ["flight"])
             sent = rows / _timed(
-                lambda: client.table(TABLE).bulk({**DOCUMENT, "flight": n, "distance": n * 7} for n in range(rows))
+                lambda: client.table(TABLE).put_many({**DOCUMENT, "flight": n, "distance": n * 7} for n in range(rows))
             )
             scanned = rows / _timed(lambda: sum(map(len, client.table(TABLE).scan_batches())))
             taken = rows / _timed(lambda: create_backup(client, BackupRequest(folder / "backup")))

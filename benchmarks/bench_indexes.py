@@ -62,7 +62,7 @@ def run() -> list[Measurement]:
         client.create_database("bench")
         client.schemas.register(TABLE, SCHEMA)
         client.create_table(TABLE, ["id"])
-        client.table(TABLE).bulk(_row(i, 0.0) for i in range(ROWS))
+        client.table(TABLE).put_many(_row(i, 0.0) for i in range(ROWS))
         for turn in range(TURNS):
             alone.append(_overwrite(client))
             client.create_index(TABLE, Index(f"by_sensor_{turn}", ["sensor"]), wait=False)

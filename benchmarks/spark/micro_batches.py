@@ -40,7 +40,7 @@ def micro_batches(side: CortadoSide, spark: SparkSession, scratch: Path, turns: 
             time.sleep(REST_S)
             first = turn * CHANGES
             watch = Stopwatch(side.pids, jvm)
-            side.client.table(SOURCE).bulk(_row(number) for number in range(first, first + CHANGES))
+            side.client.table(SOURCE).put_many(_row(number) for number in range(first, first + CHANGES))
             wait_for(partial(_has_arrived, side, query, first), "all changes arrive", ARRIVE_S)
             if turn:
                 spent.append(watch.read())

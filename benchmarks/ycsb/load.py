@@ -133,7 +133,7 @@ async def fill(count: int, endpoints: str) -> None:
         await client.schemas.register(TABLE, SCHEMA)
         await client.create_table(TABLE, ["id"])
         made: Iterator[dict[str, Any]] = (record(number, chance) for number in range(count))
-        result = await client.table(TABLE).bulk(made)
+        result = await client.table(TABLE).put_many(made)
         if result.written != count:
             raise RuntimeError(f"{result.written} of {count} records were stored")
 

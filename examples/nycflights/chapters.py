@@ -103,7 +103,7 @@ def evolve_schema(stage: Stage) -> Timestamp:
         raise Difference("a schema that cannot read the stored rows was accepted")
 
     flights = stage.client.table(FLIGHTS)
-    result = flights.bulk(_new_flights(), mode="insert")
+    result = flights.put_many(_new_flights(), mode="insert")
     if result.written != NEW_FLIGHTS or result.errors:
         raise Difference(f"{result.written} of {NEW_FLIGHTS} new flights were written: {result.errors[:1]}")
     frame = stage.read(FLIGHTS)

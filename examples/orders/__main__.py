@@ -92,7 +92,7 @@ class Writer:
                 while True:
                     with self._wake:
                         self._wake.wait_for(lambda: self.hours < self._goal)
-                    result = client.table(ORDERS).bulk(orders_of(self.hours), mode="insert")
+                    result = client.table(ORDERS).put_many(orders_of(self.hours), mode="insert")
                     if result.written != ORDERS_AN_HOUR:
                         raise Difference(f"{result.written} of {ORDERS_AN_HOUR} orders were written")
                     self.hours += 1

@@ -79,7 +79,9 @@ class StagingView:
         self.is_open = False
 
     def refusal(self, doing: str) -> Unsupported:
-        return Unsupported(f"{doing} in a large transaction", "its tables load in bulk: bulk, bulk_json, bulk_arrow")
+        return Unsupported(
+            f"{doing} in a large transaction", "its tables load in bulk: put_many, bulk_json, bulk_arrow"
+        )
 
     def write(self, method: Method, _request: Any, /) -> Any:
         """Raise Unsupported."""
@@ -104,7 +106,7 @@ class AsyncStaging:
     """One attempt of one task of a large transaction, which another process may have begun::
 
         async with client.large_transactions.staging(transaction_id, task=7, attempt=1) as staging:
-            await staging.table("shop.orders").bulk(rows)
+            await staging.table("shop.orders").put_many(rows)
 
     It keeps the transaction alive for as long as its block lasts. The block's end does not end the transaction: the
     commit names the attempts that count.
@@ -156,7 +158,7 @@ class AsyncLargeTransaction:
     """Rows of any number, visible at one timestamp, or never::
 
         async with client.large_transaction(["shop.orders"], label="nightly load") as txn:
-            await txn.table("shop.orders").bulk(rows)
+            await txn.table("shop.orders").put_many(rows)
         print(txn.timestamp)
 
     Leaving the block commits; an exception aborts the whole transaction. Staged rows are invisible before the commit,

@@ -154,7 +154,7 @@ class AsyncTable(ArrowReads[D]):
     # --- in bulk ---------------------------------------------------------------------------------------------
 
     @overload
-    async def bulk(
+    async def put_many(
         self: AsyncTable,
         documents: Rows[Mapping[str, Any]],
         *,
@@ -167,7 +167,7 @@ class AsyncTable(ArrowReads[D]):
     ) -> BulkResult: ...
 
     @overload
-    async def bulk(
+    async def put_many(
         self,
         documents: Rows[D],
         *,
@@ -179,7 +179,7 @@ class AsyncTable(ArrowReads[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult: ...
 
-    async def bulk(
+    async def put_many(
         self,
         documents: Rows[Any],
         *,
@@ -219,7 +219,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Store documents in their JSON form (as :meth:`Document.to_json` gives them); otherwise as :meth:`bulk`."""
+        """Store documents in their JSON form, as :meth:`Document.to_json` gives them; otherwise as :meth:`put_many`."""
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
@@ -235,11 +235,11 @@ class AsyncTable(ArrowReads[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         """Store rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each); as
-        :meth:`bulk`."""
+        :meth:`put_many`."""
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         return await load.run(chunks_of_batches(iterable(batches, "batches")))
 
-    async def bulk_update(
+    async def update_many(
         self,
         documents: Rows[Mapping[str, Any]],
         columns: Sequence[str],
@@ -249,7 +249,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Change the fields ``columns`` of existing documents, as :meth:`bulk`; all other fields stay.
+        """Change the fields ``columns`` of existing documents, as :meth:`put_many`; all other fields stay.
 
         Each of ``documents`` has these fields and no others, those of the primary key among them. One that is not there
         is refused (ConditionFailed). They go on to expire when they did, unless ``expires`` says something else.
@@ -264,7 +264,7 @@ class AsyncTable(ArrowReads[D]):
 
         return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
 
-    async def bulk_delete(
+    async def delete_many(
         self,
         keys: Rows[KeyLike],
         *,
@@ -278,7 +278,7 @@ class AsyncTable(ArrowReads[D]):
         """
         names = await self._key_columns()
         if names != tuple(part.path for part in (await self.descriptor()).key):
-            raise Unsupported(f"bulk_delete in {self.full_name}, whose key is inside of a record", "bulk_arrow")
+            raise Unsupported(f"delete_many in {self.full_name}, whose key is inside of a record", "bulk_arrow")
         load = self._bulk_load(bulk_mode("delete"), unchanged_since, None, progress, names)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(keys, "keys")
@@ -325,7 +325,7 @@ class AsyncTable(ArrowReads[D]):
         expires: Expires = None,
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
-        """Store rows of Arrow, as :meth:`bulk`: a table, a record batch, or several; or a data frame of pandas or
+        """Store rows of Arrow, as :meth:`put_many`: a table, a record batch, or several; or a data frame of pandas or
         polars, and any other source of an Arrow stream. Needs pyarrow and numpy.
 
         A field without a column gets its default, and levels of a pandas index are columns if they have names. With

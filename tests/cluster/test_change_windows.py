@@ -28,7 +28,7 @@ def test_batches_in_parts_are_all_changes_once_over_a_killed_leader(three_nodes:
         repeated = 0
         for turn in range(12):
             numbers = draw.sample(range(100), 20)
-            table.bulk({"id": each, "n": turn} for each in numbers)
+            table.put_many({"id": each, "n": turn} for each in numbers)
             gone = draw.choice(numbers)
             table.delete(gone)
             written += [*(("put", each) for each in numbers), ("delete", gone)]

@@ -96,7 +96,7 @@ def test_they_say_what_a_watch_says(client: Client, database: str, batch_rows: i
         if draw.random() < 0.3:
             table.delete(key_of(row(draw)))
         else:
-            table.bulk([row(draw, **more)])
+            table.put_many([row(draw, **more)])
     until = client.now()
     table = client.table(name)
     wanted = told_by_watch(table, began, until)
@@ -131,7 +131,7 @@ def test_a_part_of_a_window_alone(client: Client, database: str) -> None:
     client.create_table(name, ["id"])
     table = client.table(name)
     began = client.now()
-    table.bulk({"id": number} for number in range(5_000))
+    table.put_many({"id": number} for number in range(5_000))
     table.delete(7)
     window = table.window(after=began, parts=4)
     found = []

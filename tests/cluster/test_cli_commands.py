@@ -461,7 +461,7 @@ def test_whoever_stops_reading_ends_the_command_with_a_code_of_its_own(
     fields = [{"name": "id", "type": "long"}, {"name": "s", "type": "string"}]
     client.schemas.register(table, {"type": "record", "name": "R", "fields": fields})
     client.create_table(table, key=["id"])
-    assert client.table(table).bulk({"id": n, "s": "x" * 100} for n in range(5_000)).written == 5_000
+    assert client.table(table).put_many({"id": n, "s": "x" * 100} for n in range(5_000)).written == 5_000
     command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, "scan", table, "-o", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as scan:
         assert scan.stdout is not None

@@ -44,7 +44,7 @@ def row(number: int) -> dict[str, Any]:
 
 
 def test_rows_come_as_record_batches_of_one_schema_and_go_back(client: Client, rows: Table) -> None:
-    assert rows.bulk(row(number) for number in range(3_000)).written == 3_000
+    assert rows.put_many(row(number) for number in range(3_000)).written == 3_000
     batches = list(rows.scan_arrow())
     assert len({batch.schema for batch in batches}) == 1
     found = pa.Table.from_batches(batches)

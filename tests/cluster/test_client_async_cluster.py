@@ -64,7 +64,7 @@ def test_a_bulk_load_and_a_scan_outlive_the_leader(three_nodes: Cluster) -> None
             await client.schemas.register("async_bulk.rows", ROW)
             await client.create_table("async_bulk.rows", ["id"])
             table = client.table("async_bulk.rows")
-            result = await table.bulk(source(), mode="insert", chunk_rows=250)
+            result = await table.put_many(source(), mode="insert", chunk_rows=250)
             assert (result.written, result.refused) == (rows, 0)
             await asyncio.to_thread(three_nodes.mend)
             seen: list[int] = []

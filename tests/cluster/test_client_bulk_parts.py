@@ -33,12 +33,12 @@ def made(client: Client, name: str) -> Table:
     client.schemas.register(name, {"type": "record", "name": "Item", "fields": FIELDS})
     client.create_table(name, ["id"], indexes=[Index("by_stock", ["stock"])])
     table = client.table(name)
-    table.bulk({"id": n, "name": f"item {n}", "stock": n} for n in range(ROWS))
+    table.put_many({"id": n, "name": f"item {n}", "stock": n} for n in range(ROWS))
     return table
 
 
 def test_an_update_changes_its_columns_and_no_others(items: Table) -> None:
-    result = items.bulk_update(({"stock": 7, "id": n} for n in range(0, ROWS, 2)), ["id", "stock"])
+    result = items.update_many(({"stock": 7, "id": n} for n in range(0, ROWS, 2)), ["id", "stock"])
     assert (result.written, result.refused) == (ROWS // 2, 0)
     found = [(each.value["name"], each.value["stock"]) for each in items.scan()]
     assert found == [(f"item {n}", n if n % 2 else 7) for n in range(ROWS)]
@@ -54,7 +54,7 @@ def test_rows_that_are_not_there_or_do_not_fit_are_refused_by_themselves(items: 
         {"id": 4, "stock": 9, "colour": 1},
         5,
     ]
-    result = items.bulk_update(rows, ["id", "stock"])
+    result = items.update_many(rows, ["id", "stock"])
     assert (result.written, result.refused) == (1, 5)
     kinds = {each.row: type(each.error) for each in result.errors}
     assert kinds == {1: ConditionFailed, **dict.fromkeys((2, 3, 4, 5), InvalidDocument)}
@@ -63,7 +63,7 @@ def test_rows_that_are_not_there_or_do_not_fit_are_refused_by_themselves(items: 
 
 
 def test_keys_are_deleted_and_what_is_not_there_counts(items: Table) -> None:
-    result = items.bulk_delete(n for n in range(-5, ROWS) if n % 5)
+    result = items.delete_many(n for n in range(-5, ROWS) if n % 5)
     assert (result.refused, result.written) == (0, 4 * (ROWS + 5) // 5)
     assert [each.value["id"] for each in items.scan()] == list(range(0, ROWS, 5))
     assert sum(1 for _ in items.scan(index="by_stock")) == ROWS // 5
@@ -72,20 +72,20 @@ def test_keys_are_deleted_and_what_is_not_there_counts(items: Table) -> None:
 @pytest.mark.parametrize("columns", [["id", "color"], ["stock"], ["id", "id"]])
 def test_columns_that_cannot_be_are_refused_before_a_row_is(items: Table, columns: list[str]) -> None:
     with pytest.raises((NotFound, InvalidArgument), match=r"color|primary key|twice"):
-        items.bulk_update([dict.fromkeys(columns, 1)], columns)
+        items.update_many([dict.fromkeys(columns, 1)], columns)
 
 
 def test_an_update_keeps_when_a_row_expires_unless_it_says_otherwise(items: Table) -> None:
-    items.bulk([{"id": n, "stock": n} for n in range(2)], expires=timedelta(hours=1))
+    items.put_many([{"id": n, "stock": n} for n in range(2)], expires=timedelta(hours=1))
     before = items.get(0)
     assert before is not None
     assert before.expires_ms
-    items.bulk_update([{"id": 0, "stock": 50}, {"id": 2, "stock": 50}], ["id", "stock"])
+    items.update_many([{"id": 0, "stock": 50}, {"id": 2, "stock": 50}], ["id", "stock"])
     kept, never = items.get(0), items.get(2)
     assert kept is not None
     assert never is not None
     assert (kept.expires_ms, never.expires_ms) == (before.expires_ms, 0)
-    items.bulk_update([{"id": 1, "stock": 50}], ["id", "stock"], expires="never")
+    items.update_many([{"id": 1, "stock": 50}], ["id", "stock"], expires="never")
     lasting = items.get(1)
     assert lasting is not None
     assert lasting.expires_ms == 0
@@ -110,17 +110,17 @@ def test_a_key_inside_of_a_record_is_deleted_with_arrow(client: Client, database
     client.schemas.register(name, {"type": "record", "name": "Deep", "fields": fields})
     client.create_table(name, ["at.a"])
     table = client.table(name)
-    table.bulk({"at": {"a": n}} for n in range(3))
+    table.put_many({"at": {"a": n}} for n in range(3))
     with pytest.raises(Unsupported, match="inside of a record"):
-        table.bulk_delete([1])
+        table.delete_many([1])
 
 
 def test_a_large_transaction_updates_and_deletes(client: Client, database: str) -> None:
     items = made(client, f"{database}.items")
     with client.large_transaction([items.full_name]) as txn:
         staged = txn.table(items.full_name)
-        assert staged.bulk_delete(range(1_000)).written == 1_000
-        assert staged.bulk_update([{"id": n, "stock": 0} for n in range(1_000, ROWS)], ["id", "stock"]).written == 1_500
+        assert staged.delete_many(range(1_000)).written == 1_000
+        assert staged.update_many([{"id": n, "stock": 0} for n in range(1_000, ROWS)], ["id", "stock"]).written == 1_500
         assert len(list(items.scan())) == ROWS
     rows = [(each.value["id"], each.value["name"], each.value["stock"]) for each in items.scan()]
     assert rows == [(n, f"item {n}", 0) for n in range(1_000, ROWS)]

@@ -46,7 +46,7 @@ def rows(client: Client, database: str) -> Table:
 
 def test_rows_of_a_dict_reader_are_read_by_the_types_of_their_fields(rows: Table) -> None:
     text = 'id,count,at,tags\na,5,2013-01-01 00:00Z,"[""x""]"\n"",,,[]\n'
-    result = rows.bulk(csv.DictReader(io.StringIO(text)), parse=True)
+    result = rows.put_many(csv.DictReader(io.StringIO(text)), parse=True)
     assert (result.written, result.refused) == (2, 0)
     assert [document.value for document in rows.scan()] == [
         {"id": "", "count": None, "at": None, "tags": []},
@@ -56,7 +56,7 @@ def test_rows_of_a_dict_reader_are_read_by_the_types_of_their_fields(rows: Table
 
 def test_a_text_that_does_not_fit_is_one_bad_row_with_its_field_type_and_value(rows: Table) -> None:
     text = "id,count,at\na,x,\nb,1\nc,,,9\nd,,2018-02-14T00:28:07+01:60\n"
-    result = rows.bulk(csv.DictReader(io.StringIO(text)), parse=True)
+    result = rows.put_many(csv.DictReader(io.StringIO(text)), parse=True)
     assert [document.value["id"] for document in rows.scan()] == ["b"]
     assert [(each.row, str(each.error)) for each in result.errors] == [
         (0, "count: must fit the type long, such as 12 (got 'x')"),
@@ -70,13 +70,13 @@ def test_a_text_that_does_not_fit_is_one_bad_row_with_its_field_type_and_value(r
 
 
 def test_values_that_are_no_texts_stay_as_they_are(rows: Table) -> None:
-    assert rows.bulk([{"id": "a", "count": 5, "tags": ["x"]}, {"id": "b", "count": "6"}], parse=True).written == 2
+    assert rows.put_many([{"id": "a", "count": 5, "tags": ["x"]}, {"id": "b", "count": "6"}], parse=True).written == 2
     assert [document.value["count"] for document in rows.scan()] == [5, 6]
-    assert rows.bulk([{"id": "a", "count": "5"}]).refused == 1, "texts are parsed only where that is asked for"
+    assert rows.put_many([{"id": "a", "count": "5"}]).refused == 1, "texts are parsed only where that is asked for"
 
 
 def test_texts_are_not_parsed_for_a_document_type(client: Client, rows: Table) -> None:
     with pytest.raises(InvalidArgument, match="parse: is for rows of texts"):
-        client.table(rows.full_name, document_type=Row).bulk([Row("a")], parse=True)
+        client.table(rows.full_name, document_type=Row).put_many([Row("a")], parse=True)
     with pytest.raises(InvalidArgument, match="parse"):
-        rows.bulk([{"id": "a"}], parse="yes")  # type: ignore[call-overload]
+        rows.put_many([{"id": "a"}], parse="yes")  # type: ignore[call-overload]

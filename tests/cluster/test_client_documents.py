@@ -186,7 +186,7 @@ def test_sixty_four_updates_of_one_document_are_all_kept(client: Client, flights
 @pytest.fixture
 def year(flights: Table) -> Table:
     rows = [flight(n, hour=hour, carrier=c, tail=f"N{n}") for hour in range(4) for c in ("AA", "UA") for n in range(50)]
-    assert flights.bulk(rows).written == 400
+    assert flights.put_many(rows).written == 400
     return flights
 
 
@@ -264,7 +264,7 @@ def test_a_bulk_load_refuses_bad_rows_by_themselves(flights: Table) -> None:
         flight(0, tail="x" * 2_000_000),
     ]
     done: list[int] = []
-    result = flights.bulk(rows, chunk_rows=1, progress=done.append)
+    result = flights.put_many(rows, chunk_rows=1, progress=done.append)
     assert (result.written, result.refused) == (2, 3)
     assert [(each.row, type(each.error)) for each in result.errors] == [
         (1, InvalidDocument),

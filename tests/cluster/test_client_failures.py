@@ -109,7 +109,7 @@ def test_a_bulk_load_outlives_crashes_and_writes_every_row_once(
                 own_server.start()
             yield row(number)
 
-    result = rows.bulk(documents(), mode="insert", chunk_rows=500, progress=progress)
+    result = rows.put_many(documents(), mode="insert", chunk_rows=500, progress=progress)
     assert (result.written, result.refused, done) == (20_000, 0, 20_000)
     assert [document.value["id"] for document in rows.scan()] == list(range(20_000))
     assert own_client.verify_indexes("d.rows").rows_checked == 20_000
@@ -118,7 +118,7 @@ def test_a_bulk_load_outlives_crashes_and_writes_every_row_once(
 def test_a_scan_goes_on_over_a_crash_at_the_same_timestamp(
     own_server: ServerProcess, own_client: Client, rows: Table
 ) -> None:
-    rows.bulk(row(number) for number in range(30_000))
+    rows.put_many(row(number) for number in range(30_000))
     found = rows.scan()
     seen = [next(found).value["id"] for _ in range(10)]
     rows.update((29_999,), {"text": "changed"})
@@ -130,7 +130,7 @@ def test_a_scan_goes_on_over_a_crash_at_the_same_timestamp(
 
 
 def test_a_scan_that_was_closed_leaves_no_work_behind(own_client: Client, rows: Table) -> None:
-    rows.bulk(row(number) for number in range(30_000))
+    rows.put_many(row(number) for number in range(30_000))
     found = rows.scan()
     next(found)
 

@@ -114,7 +114,7 @@ def test_a_bulk_load_outlives_its_leader_and_writes_every_row_once(
             yield {"id": number, "text": "x" * 100}
 
     # "insert" refuses a row that is there already: one that was written twice would be counted as refused.
-    result = table.bulk(documents(), mode="insert", chunk_rows=200)
+    result = table.put_many(documents(), mode="insert", chunk_rows=200)
     assert (result.written, result.refused) == (10_000, 0)
     assert [document.value["id"] for document in table.scan()] == list(range(10_000))
     assert client.verify_indexes(table.full_name).rows_checked == 10_000
@@ -125,7 +125,7 @@ def test_a_scan_goes_on_at_another_leader_at_the_same_timestamp(
     cluster: Cluster, client: Client, hurt: Callable[[Cluster], None]
 ) -> None:
     table = rows_of(client, f"scan_{hurt.__name__}")
-    table.bulk({"id": number, "text": "x" * 200} for number in range(30_000))
+    table.put_many({"id": number, "text": "x" * 200} for number in range(30_000))
     found = table.scan()
     seen = [next(found).value["id"] for _ in range(10)]
     table.update((29_999,), {"text": "changed"})
@@ -140,7 +140,7 @@ def test_an_aggregate_goes_on_at_another_leader_and_counts_each_row_once(
     cluster: Cluster, client: Client, hurt: Callable[[Cluster], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = rows_of(client, f"aggregate_{hurt.__name__}")
-    table.bulk({"id": number, "text": f"{number % 15_000:>01000}"} for number in range(30_000))
+    table.put_many({"id": number, "text": f"{number % 15_000:>01000}"} for number in range(30_000))
     replies = []
     add = Groups.add
 

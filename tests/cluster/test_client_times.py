@@ -79,11 +79,11 @@ def test_keys_changes_and_bounds_are_truncated_alike(events: Table) -> None:
 
 
 def test_bulk_loads_are_truncated(events: Table) -> None:
-    assert events.bulk([{"at": FINE, "id": number} for number in range(3)]).written == 3
+    assert events.put_many([{"at": FINE, "id": number} for number in range(3)]).written == 3
     text = FINE.isoformat()
     assert events.bulk_json([{"at": text, "id": 3}]).written == 1
-    assert events.bulk_update([{"at": FINE, "id": 0, "seen": FINE}], ["at", "id", "seen"]).written == 1
-    assert events.bulk_delete([(FINE, 1)]).written == 1
+    assert events.update_many([{"at": FINE, "id": 0, "seen": FINE}], ["at", "id", "seen"]).written == 1
+    assert events.delete_many([(FINE, 1)]).written == 1
     assert [(found.value["id"], found.value["seen"]) for found in events.scan(prefix=FINE)] == [
         (0, KEPT),
         (2, None),

@@ -96,7 +96,7 @@ def test_instances_go_in_and_come_out_of_every_call(client: Client, database: st
     found = table.get(1)
     assert found is not None
     assert found.value == first
-    assert table.bulk(order(number) for number in range(2, 6)).written == 4
+    assert table.put_many(order(number) for number in range(2, 6)).written == 4
     with client.batch(database) as batch:
         batch.put("orders", order(6))
     changed = table.update(6, {"state": State.SENT, "lines": [Line("other", Decimal("2.00"))]})
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_told_by_the_first_call_whatever_is_stored(client: 
         list(table.scan(columns=["id"]))
     with pytest.raises(InvalidDocument, match=r"lines\[0\]\.price"):
         table.put(Order(1, lines=[Line("x", 1.5)]))  # type: ignore[arg-type]
-    refused = table.bulk([order(1), Order("x"), order(2)])  # type: ignore[arg-type]
+    refused = table.put_many([order(1), Order("x"), order(2)])  # type: ignore[arg-type]
     assert (refused.written, [(each.row, str(each.error)) for each in refused.errors]) == (
         2,
         [(1, "id: must be an int (got str 'x')")],

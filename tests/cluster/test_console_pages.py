@@ -88,11 +88,11 @@ def test_only_what_differs_between_two_times_is_shown_page_by_page(
     monkeypatch.setattr(rows_of, "ROWS", 10)
     full = make_table(made, "compared")
     table = made.client.table(full)
-    made.run(table.bulk([{"id": each, "name": "a"} for each in range(90)]))
+    made.run(table.put_many([{"id": each, "name": "a"} for each in range(90)]))
     at = made.run(made.client.now())
     changed = {each: {"id": each, "name": "b"} for each in range(30, 60, 2)}
     removed, added = set(range(60, 70)), set(range(100, 108))
-    made.run(table.bulk([*changed.values(), *({"id": each, "name": "new"} for each in added)]))
+    made.run(table.put_many([*changed.values(), *({"id": each, "name": "new"} for each in added)]))
     for each in removed:
         made.run(table.delete(each))
     found: dict[int, str] = {}
@@ -195,7 +195,7 @@ def test_a_gateway_draws_what_it_has_watched(made: Gateway) -> None:
 
 def test_tables_and_databases_say_how_much_they_hold(made: Gateway) -> None:
     full = make_table(made, "sized", indexes=[Index("by_name", ["name"])])
-    made.run(made.client.table(full).bulk([{"id": each, "name": "a" * 50} for each in range(1_234)]))
+    made.run(made.client.table(full).put_many([{"id": each, "name": "a" * 50} for each in range(1_234)]))
     listed = " ".join(text_of(get(made, "/ui/data?find=sized")).split())
     assert re.search(r"pages\.sized ~?1,\d{3} [\d.]+ KiB as the cluster never", listed), listed
     assert re.search(r"pages ~?[\d,]+ rows, [\d.]+ [KM]iB", listed), listed

@@ -36,7 +36,7 @@ from cortado.store.client import Client
 endpoint, rows, chunk_rows, run = sys.argv[1], *map(int, sys.argv[2:])
 with Client(endpoint, timeout_s=30) as client:
     documents = ({"id": n, "name": f"n{n}", "run": run} for n in range(rows))
-    result = client.table("d.rows").bulk(
+    result = client.table("d.rows").put_many(
         documents, mode="insert", chunk_rows=chunk_rows, progress=lambda done: print(done, flush=True)
     )
 """
@@ -84,7 +84,7 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
 
         server.kill()
         server.start()
-        result = table.bulk(documents(run=2), mode="insert", chunk_rows=CHUNK_ROWS)
+        result = table.put_many(documents(run=2), mode="insert", chunk_rows=CHUNK_ROWS)
         assert (result.written, result.refused) == (ROWS - len(there), len(there))
         assert {type(error.error) for error in result.errors} <= {ConditionFailed}
         rows = [found.value for found in table.scan()]
@@ -93,6 +93,6 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
         report = client.verify_indexes("d.rows")
         assert (report.rows_checked, report.problems) == (ROWS, ())
         # And again, as an upsert: nothing changes but the run.
-        assert table.bulk(documents(run=3), chunk_rows=CHUNK_ROWS).written == ROWS
+        assert table.put_many(documents(run=3), chunk_rows=CHUNK_ROWS).written == ROWS
         assert [found.value for found in table.scan()] == list(documents(run=3))
         assert client.verify_indexes("d.rows").problems == ()

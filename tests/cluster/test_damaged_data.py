@@ -43,7 +43,7 @@ def make(server: ServerProcess, length: int) -> None:
         client.schemas.register("d.rows", ROW)
         indexes = [Index("by_group", ["group"]), Index("by_name", ["name"], unique=True)]
         client.create_table("d.rows", ["id"], indexes=indexes)
-        assert client.table("d.rows").bulk(row(number, length) for number in range(ROWS)).written == ROWS
+        assert client.table("d.rows").put_many(row(number, length) for number in range(ROWS)).written == ROWS
         client.kv("n").put(b"whole", b"value")
         client.kv("n").put(b"the damaged key", b"value-of-the-pair" + b"y" * length)
 

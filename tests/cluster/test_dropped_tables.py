@@ -110,7 +110,7 @@ def test_what_is_gone_is_not_found(client: Client, name: str, end: Callable[[Cli
         lambda: table.split(2),
         lambda: table.put(rows(1)[0]),
         lambda: table.delete(1),
-        lambda: table.bulk(rows(1)),
+        lambda: table.put_many(rows(1)),
         lambda: client.verify_indexes(name),
         lambda: client.describe(name),
         lambda: client.alter_table(name, retention_ms=5_000),
@@ -158,7 +158,7 @@ def test_a_truncated_table_begins_anew_and_what_it_was_comes_back_beside_it(clie
 
 
 def test_a_scan_that_has_begun_goes_on_at_its_time(client: Client, name: str) -> None:
-    client.table(name).bulk({"id": number, "title": f"{number}", "left": 1} for number in range(9_000))
+    client.table(name).put_many({"id": number, "title": f"{number}", "left": 1} for number in range(9_000))
     scan = client.table(name).scan()
     first = next(scan)
     client.drop_table(name)
@@ -212,16 +212,16 @@ def test_a_bulk_load_ends_where_its_table_is_truncated(client: Client, name: str
             yield {"id": number, "title": "x", "left": 0}
 
     with pytest.raises(NotFound, match=rf"no table {name} as when the load began"):
-        client.table(name).bulk(source(), chunk_rows=100)
+        client.table(name).put_many(source(), chunk_rows=100)
     assert found(client, name) == []
 
 
 def test_a_job_that_began_before_its_table_was_truncated_conflicts(client: Client, name: str) -> None:
     began = client.now()
-    assert client.table(name).bulk(rows(2), unchanged_since=began).written == 2
+    assert client.table(name).put_many(rows(2), unchanged_since=began).written == 2
     client.truncate_table(name)
     with pytest.raises(WriteConflict) as refused:
-        client.table(name).bulk(rows(2), unchanged_since=began)
+        client.table(name).put_many(rows(2), unchanged_since=began)
     assert (refused.value.kind, refused.value.key) == ("table", name)
     with pytest.raises(WriteConflict) as refused:
         client.table(name).bulk_json(rows(2), unchanged_since=began)
@@ -309,7 +309,7 @@ def test_a_node_that_is_killed_knows_what_it_has_acknowledged(tmp_path: Any, ver
             if database not in client.databases():
                 client.create_database(database)
             client.create_table(full_name, ["id"], subject="s", indexes=[Index("by_title", ["title"])])
-            client.table(full_name).bulk(rows(5))
+            client.table(full_name).put_many(rows(5))
         client.drop_table("d.gone")
         client.drop_database("before", cascade=True)
         states = [state_of(client, client.now())]

@@ -149,7 +149,9 @@ def test_a_watch_tells_when_and_no_delete_follows(client: Client) -> None:
 
 def test_a_bulk_load_and_the_command_line_say_when(cluster: Cluster, client: Client) -> None:
     sessions = client.table("shop.sessions")
-    sessions.bulk([{"id": f"bulk-{n}", "code": f"bulk-{n}", "left": n} for n in range(50)], expires=timedelta(hours=1))
+    sessions.put_many(
+        [{"id": f"bulk-{n}", "code": f"bulk-{n}", "left": n} for n in range(50)], expires=timedelta(hours=1)
+    )
     one = sessions.get("bulk-7")
     assert one is not None
     assert one.expires_ms

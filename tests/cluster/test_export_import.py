@@ -92,11 +92,11 @@ def rows(client: Client, database: str) -> str:
     client.create_table(
         name, ["id desc"], indexes=[Index("by_name", ["name", "id"]), Index("u", ["uuid"], unique=True)]
     )
-    assert client.table(name).bulk(map(row, range(60))).written == 60
+    assert client.table(name).put_many(map(row, range(60))).written == 60
     client.schemas.register(name, SECOND)
     newer = ({**row(n), "more": f"more{n}"} for n in range(60, 90))
     with Client(client.endpoint) as fresh:
-        assert fresh.table(name).bulk(newer).written == 30
+        assert fresh.table(name).put_many(newer).written == 30
     return name
 
 
@@ -109,7 +109,7 @@ def bodies(client: Client, table: str) -> list[bytes]:
 def simple(client: Client, name: str, count: int) -> str:
     client.schemas.register(name, SIMPLE)
     client.create_table(name, ["id"])
-    assert client.table(name).bulk({"id": n, "value": n * n} for n in range(count)).written == count
+    assert client.table(name).put_many({"id": n, "value": n * n} for n in range(count)).written == count
     return name
 
 
@@ -273,7 +273,7 @@ def test_a_database_is_exported_as_of_one_timestamp_while_it_is_written(
     for name in ("left", "right"):
         client.schemas.register(f"{database}.{name}", SIMPLE)
         client.create_table(f"{database}.{name}", ["id"])
-        client.table(f"{database}.{name}").bulk({"id": n, "value": 100} for n in range(accounts))
+        client.table(f"{database}.{name}").put_many({"id": n, "value": 100} for n in range(accounts))
     stop = threading.Event()
 
     def move() -> None:
@@ -495,7 +495,7 @@ def test_a_full_disk_leaves_no_file(cortado: CommandLine, client: Client, databa
     blob = {"type": "record", "name": "B", "fields": [{"name": "id", "type": "long"}, {"name": "b", "type": "bytes"}]}
     client.schemas.register(name, blob)
     client.create_table(name, ["id"])
-    client.table(name).bulk({"id": n, "b": bytes(100_000)} for n in range(30))
+    client.table(name).put_many({"id": n, "b": bytes(100_000)} for n in range(30))
     with mounted_disk(tmp_path / "small", 1) as disk:
         cortado("export", name, str(disk / "blobs.jsonl"), expect=2)
         assert "No space left" in cortado.err

@@ -324,7 +324,9 @@ def test_what_is_built_dropped_cleared_and_collected_meanwhile_comes_back_as_it_
         client.schemas.register(TABLE, SCHEMA)
         for name in (TABLE, "shop.dropped", "shop.truncated"):
             client.create_table(name, ["id"], subject=TABLE)
-            client.table(name).bulk({"id": number, "name": f"name {number % 7}", "left": 0} for number in range(500))
+            client.table(name).put_many(
+                {"id": number, "name": f"name {number % 7}", "left": 0} for number in range(500)
+            )
         with following(client, quick(directory)) as ended:
             wait_until((directory / MANIFEST).exists, "the backup is there")
             client.create_index(TABLE, Index("by_name", ("name",)))
@@ -333,7 +335,7 @@ def test_what_is_built_dropped_cleared_and_collected_meanwhile_comes_back_as_it_
             client.table("shop.truncated").put({"id": 1, "name": "again", "left": 1})
             wait_until(lambda: not client.dropped(), "what was dropped is cleared")
             with client.large_transaction([TABLE]) as large:
-                large.table(TABLE).bulk({"id": number, "name": "large", "left": 2} for number in range(400, 900))
+                large.table(TABLE).put_many({"id": number, "name": "large", "left": 2} for number in range(400, 900))
             client.kv("log").batch([Put(b"%d" % number, b"tea") for number in range(50)])
             client.kv("log").delete_range(b"1", b"2")
             at = client.now()

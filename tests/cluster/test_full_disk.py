@@ -108,7 +108,7 @@ def staged(client: Client, full_name: str, row: dict[str, object]) -> str:
     """A large transaction that is open, with this row; returns its id."""
     transaction_id = client.large_transactions.begin([full_name], ttl_s=600).transaction_id
     with client.large_transactions.staging(transaction_id) as staging:
-        staging.table(full_name).bulk([row])
+        staging.table(full_name).put_many([row])
     return transaction_id
 
 
@@ -131,7 +131,7 @@ def test_what_frees_room_passes_on_a_full_disk_and_writes_come_back(small_disk: 
             for name in ("shop.a", "shop.b", "shop.c", "shop.d", "other.a"):
                 client.schemas.register(name, SCHEMA)
                 client.create_table(name, key=["id"])
-                client.table(name).bulk({"id": number, "s": f"{number:0300}", "t": ROOM} for number in range(1_000))
+                client.table(name).put_many({"id": number, "s": f"{number:0300}", "t": ROOM} for number in range(1_000))
             client.create_index("shop.c", Index("by_s", ["s"]))
             for name in ("ranged", "dropped"):
                 for number in range(100):
@@ -146,7 +146,7 @@ def test_what_frees_room_passes_on_a_full_disk_and_writes_come_back(small_disk: 
                 lambda: client.kv("ranged").delete_range(prefix=b"00"),
                 lambda: client.kv("ranged").delete(b"098"),
                 lambda: client.table("shop.d").delete(1),
-                lambda: client.table("shop.d").bulk_delete([2]),
+                lambda: client.table("shop.d").delete_many([2]),
                 lambda: deleted_together(client),
                 lambda: client.drop_namespace("dropped"),
                 lambda: client.drop_index("shop.c", "by_s"),

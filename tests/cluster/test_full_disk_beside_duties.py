@@ -102,7 +102,7 @@ def test_all_goes_on_and_nothing_is_lost(disk: Path, tmp_path: Path) -> None:
         client.schemas.register("s", json.dumps(ITEM))
         client.create_database("d")
         client.create_table("d.t", ["id"], subject="s")
-        client.table("d.t").bulk({"id": number, "n": number % 7} for number in range(ROWS))
+        client.table("d.t").put_many({"id": number, "n": number % 7} for number in range(ROWS))
         with Work(server.endpoint) as work:
             for is_killed in (False, True):
                 until_all_go_on(work)

@@ -206,7 +206,7 @@ def under_load(cluster: Cluster, gateway: GatewayProcess, database: str) -> Iter
         for table in ("items", "rows"):
             client.schemas.register(f"{database}.{table}", ITEM)
             client.create_table(f"{database}.{table}", key=["id"])
-        client.table(f"{database}.rows").bulk([{"id": f"{i:06}", "by": i} for i in range(ROWS)])
+        client.table(f"{database}.rows").put_many([{"id": f"{i:06}", "by": i} for i in range(ROWS)])
     load = Load(gateway.url, database)
     load.start()
     try:

@@ -27,7 +27,7 @@ def make(client: Client, name: str, retention_ms: int = 1_000) -> None:
         client.schemas.register(database, json.dumps(ITEM))
     indexes = [Index("by_id", ["id"])]
     client.create_table(name, ["id"], subject=database, indexes=indexes, retention_ms=retention_ms)
-    assert client.table(name).bulk({"id": number} for number in range(500)).written == 500
+    assert client.table(name).put_many({"id": number} for number in range(500)).written == 500
 
 
 def until_cleared(client: Client, name: str) -> None:

@@ -33,7 +33,7 @@ def test_rows_and_schema_come_from_pipes(
     table, copy, file = f"{database}.rows", f"{database}.copy", f"rows.{format}"
     client.schemas.register(table, SCHEMA)
     client.create_table(table, ["id"])
-    client.table(table).bulk(ROWS)
+    client.table(table).put_many(ROWS)
     cortado("export", table, file)
     content = Path(file).read_bytes()
     with pipe_with(json.dumps(SCHEMA).encode()) as schema, pipe_with(content) as path:

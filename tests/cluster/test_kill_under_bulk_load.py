@@ -39,7 +39,7 @@ def test_a_bulk_load_over_a_killed_leader_loses_and_doubles_nothing(three_nodes:
         client.create_table(f"{name}.rows", ["id"], indexes=indexes)
         table = client.table(f"{name}.rows")
         rows = ({"id": number, "name": f"n{number}", "text": "t" * 100} for number in range(ROWS))
-        result = table.bulk(rows, mode=mode, chunk_rows=CHUNK_ROWS, progress=kill_in_the_middle)  # type: ignore[arg-type]
+        result = table.put_many(rows, mode=mode, chunk_rows=CHUNK_ROWS, progress=kill_in_the_middle)  # type: ignore[arg-type]
         assert len(killed) == 1
         assert (result.written, list(result.errors)) == (ROWS, [])
         assert [found.value["id"] for found in table.scan()] == list(range(ROWS))

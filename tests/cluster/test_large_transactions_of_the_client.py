@@ -46,7 +46,7 @@ def orders(client: Client, database: str) -> Table:
     client.schemas.register(name, {"type": "record", "name": "Order", "fields": FIELDS})
     client.create_table(name, ["id"], indexes=[Index("by_n", ["n"])])
     table = client.table(name)
-    table.bulk(rows(range(10)))
+    table.put_many(rows(range(10)))
     return table
 
 
@@ -64,7 +64,7 @@ def test_rows_of_every_kind_of_load_are_visible_at_its_timestamp_and_not_before(
     name = orders.full_name
     with client.large_transaction([name], label="nightly") as txn:
         staged = txn.table(name)
-        assert staged.bulk(rows(range(5, ROWS), 1), chunk_rows=500).written == ROWS - 5
+        assert staged.put_many(rows(range(5, ROWS), 1), chunk_rows=500).written == ROWS - 5
         staged.bulk_json(rows(range(ROWS, ROWS + 10), 1))
         staged.bulk_arrow([pa.RecordBatch.from_pylist(rows(range(ROWS + 10, ROWS + 20), 1))])
         before = client.now()
@@ -90,13 +90,13 @@ def test_rows_of_every_kind_of_load_are_visible_at_its_timestamp_and_not_before(
 def test_nothing_of_one_that_ends_by_an_exception_happens(client: Client, orders: Table) -> None:
     name = orders.full_name
     with pytest.raises(ZeroDivisionError), client.large_transaction([name]) as txn:
-        txn.table(name).bulk(rows(range(100), 1))
+        txn.table(name).put_many(rows(range(100), 1))
         _ = 1 / 0
     with pytest.raises(ConditionFailed), client.large_transaction([name]) as other:
-        other.table(name).bulk(rows(range(9, 20), 1), mode="insert")
+        other.table(name).put_many(rows(range(9, 20), 1), mode="insert")
     with pytest.raises(AlreadyExists), client.large_transaction([name]) as third:
-        third.table(name).bulk(rows(range(20, 30)))
-        third.table(name).bulk(rows(range(29, 31)))
+        third.table(name).put_many(rows(range(20, 30)))
+        third.table(name).put_many(rows(range(29, 31)))
     with pytest.raises(NotFound), client.large_transaction([f"{name}s"]):
         pass
     for each in (txn, other, third):
@@ -110,7 +110,7 @@ def test_nothing_of_one_that_ends_by_an_exception_happens(client: Client, orders
 def test_who_writes_what_it_has_staged_waits_until_it_ends(client: Client, orders: Table) -> None:
     name = orders.full_name
     with client.large_transaction([name]) as txn:
-        txn.table(name).bulk(rows(range(3), 1))
+        txn.table(name).put_many(rows(range(3), 1))
         hasty = client.with_timeout(1).table(name)
         with pytest.raises(KeyLocked) as locked:
             hasty.put({"id": 1, "n": 2})
@@ -132,7 +132,7 @@ def test_tasks_of_several_clients_stage_and_the_attempts_count_that_are_named(
     with Client(server.endpoint) as other:
         for task, attempt, n in ((0, 0, 1), (0, 1, 2), (1, 0, 3), (2, 5, 4)):
             with other.large_transactions.staging(begun.transaction_id, task=task, attempt=attempt, ttl_s=5) as one:
-                one.table(name).bulk(rows(range(10 * task, 10 * task + 5 + attempt), n))
+                one.table(name).put_many(rows(range(10 * task, 10 * task + 5 + attempt), n))
     at = parts.commit(begun.transaction_id, {0: 1, 1: 0})
     expected = [(each, 2) for each in range(6)] + [(each, 0) for each in range(6, 10)]
     assert stored(orders, at) == stored(orders) == expected + [(each, 3) for each in range(10, 15)]
@@ -145,7 +145,7 @@ def test_an_application_commits_a_version_once_however_often_it_comes(client: Cl
     for n in (1, 2):
         begun = parts.begin([name])
         with parts.staging(begun.transaction_id) as staging:
-            staging.table(name).bulk(rows(range(3), n))
+            staging.table(name).put_many(rows(range(3), n))
         if n == 1:
             parts.commit(begun.transaction_id, {0: 0}, application=name, version=7)
             continue
@@ -159,11 +159,11 @@ def test_one_whose_stager_is_gone_is_aborted_and_one_that_is_kept_alive_is_not(c
     name, parts = orders.full_name, client.large_transactions
     gone = parts.begin([name], ttl_s=1)
     with client.large_transaction([name], ttl_s=1) as kept:
-        kept.table(name).bulk(rows(range(3), 1))
+        kept.table(name).put_many(rows(range(3), 1))
         wait_until(lambda: parts.get(gone.transaction_id).state == "aborted", "it has expired")
     assert parts.get(gone.transaction_id).cause == "expired"
     with pytest.raises(TransactionAborted), parts.staging(gone.transaction_id) as staging:
-        staging.table(name).bulk(rows(range(3), 2))
+        staging.table(name).put_many(rows(range(3), 2))
     assert stored(orders)[:3] == [(0, 1), (1, 1), (2, 1)]
 
 
@@ -171,10 +171,10 @@ def test_a_row_that_has_changed_since_it_began_is_a_conflict_where_that_matters(
     name = orders.full_name
     with pytest.raises(WriteConflict), client.large_transaction([name]) as txn:
         orders.put({"id": 3, "n": 9})
-        txn.table(name).bulk(rows(range(3, 4), 1), mode="replace")
+        txn.table(name).put_many(rows(range(3, 4), 1), mode="replace")
     with client.large_transaction([name]) as txn:
         orders.put({"id": 3, "n": 10})
-        txn.table(name).bulk(rows(range(3, 4), 1))
+        txn.table(name).put_many(rows(range(3, 4), 1))
     assert stored(orders)[3] == (3, 1)
 
 

@@ -89,7 +89,7 @@ def table(three_nodes: Cluster, request: pytest.FixtureRequest) -> Iterator[Tabl
         client.schemas.register(f"{name}.rows", SCHEMA)
         client.create_table(f"{name}.rows", ["id"], indexes=[Index("by_name", ["name"], unique=True)])
         table = client.table(f"{name}.rows")
-        table.bulk(staged_row(number, -1) for number in range(0, ROWS, 7))
+        table.put_many(staged_row(number, -1) for number in range(0, ROWS, 7))
         yield table
 
 
@@ -242,6 +242,6 @@ def test_one_that_is_given_up_over_killed_leaders_leaves_nothing(three_nodes: Cl
             assert rows_at(three_nodes, name, table, now) == before(), name
         # Nothing is locked.
         hasty = client.with_timeout(10).table(table.full_name)
-        assert hasty.bulk(staged_row(number, -1) for number in range(0, ROWS, 7)).written == len(before())
+        assert hasty.put_many(staged_row(number, -1) for number in range(0, ROWS, 7)).written == len(before())
         with pytest.raises(NotFound):
             parts.get("ab" * 16)

@@ -185,7 +185,7 @@ def _build(told: Story, cluster: Cluster) -> None:
         client.schemas.register("made.things", {"type": "record", "name": "Thing", "fields": fields})
         client.create_database("made")
         client.create_table("made.things", ["id"])
-        client.table("made.things").bulk({"id": n, "level": n % 10} for n in range(20_000))
+        client.table("made.things").put_many({"id": n, "level": n % 10} for n in range(20_000))
         client.create_index("made.things", Index("by_level", ["level"]), wait=False)
 
         def is_built() -> bool:

@@ -42,7 +42,7 @@ def make_table(client: Client, name: str, rows: int) -> Any:
     client.schemas.register(name, THING)
     client.create_table(name, ["id"])
     table = client.table(name)
-    assert table.bulk({"id": n, "code": f"c{n}", "level": n % 10} for n in range(rows)).written == rows
+    assert table.put_many({"id": n, "code": f"c{n}", "level": n % 10} for n in range(rows)).written == rows
     return table
 
 
@@ -217,7 +217,9 @@ def test_an_index_is_built_under_writers_over_a_leader_that_is_killed(three_node
                         case 0:
                             table.delete(key)
                         case 1:
-                            table.bulk([{"id": (key + i) % ROWS, "code": f"b{n}.{i}", "level": 1} for i in range(20)])
+                            table.put_many(
+                                [{"id": (key + i) % ROWS, "code": f"b{n}.{i}", "level": 1} for i in range(20)]
+                            )
                         case _:
                             table.put({"id": key, "code": f"w{n}", "level": n % 10})
                 except CortadoError as error:

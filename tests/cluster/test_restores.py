@@ -226,7 +226,7 @@ def test_an_index_that_was_being_built_is_built_to_its_end_in_the_new_cluster(tm
         client.create_database("shop")
         client.schemas.register(TABLE, SCHEMA)
         client.create_table(TABLE, ["id"])
-        client.table(TABLE).bulk(rows)
+        client.table(TABLE).put_many(rows)
         client.create_index(TABLE, Index("by_name", ("name",)), wait=False)
         [job] = client.jobs.list()
         # Within the milliseconds that it takes: forty steps and more are to be done.

@@ -77,7 +77,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             anybody.create_database("shop")
             anybody.schemas.register("shop.rows", SCHEMA)
             anybody.create_table("shop.rows", key=["id"])
-            anybody.table("shop.rows").bulk({"id": number, "text": "x" * ROW_BYTES} for number in range(ROWS))
+            anybody.table("shop.rows").put_many({"id": number, "text": "x" * ROW_BYTES} for number in range(ROWS))
             anybody.kv("carts").put(b"a", b"1")
             root = anybody.auth.enable("root").token
         assert root is not None
@@ -112,10 +112,10 @@ def test_a_large_transaction_commits_nothing_behind_a_revocation(world: World) -
     with Client(world.server.endpoint, token=token) as writer:
         begun = writer.large_transactions.begin(["shop.rows"])
         with writer.large_transactions.staging(begun.transaction_id) as staging:
-            staging.table("shop.rows").bulk({"id": number, "text": "staged"} for number in range(-200, 0))
+            staging.table("shop.rows").put_many({"id": number, "text": "staged"} for number in range(-200, 0))
             world.admin.auth.revoke_grant(name, "writer", "table:shop.rows")
             with pytest.raises(PermissionDenied):
-                staging.table("shop.rows").bulk([{"id": -300, "text": "late"}])
+                staging.table("shop.rows").put_many([{"id": -300, "text": "late"}])
         for refused in (
             lambda: writer.large_transactions.commit(begun.transaction_id, {0: 0}),
             lambda: writer.large_transactions.abort(begun.transaction_id),

@@ -171,7 +171,7 @@ def test_a_large_transaction_is_committed_by_a_writer_of_the_name_of_now(world: 
     name = world.table()
     begun = world.etl.large_transactions.begin([name])
     with world.etl.large_transactions.staging(begun.transaction_id) as staging:
-        staging.table(name).bulk([{"id": 5}])
+        staging.table(name).put_many([{"id": 5}])
     new = world.rename(name)
     with pytest.raises(NotFound):
         world.etl.large_transactions.commit(begun.transaction_id, {0: 0})

@@ -58,7 +58,7 @@ def check_aggregates(client: Client) -> None:
     client.schemas.register("shop.rows", SCHEMA)
     client.create_table("shop.rows", ["id"])
     table = client.table("shop.rows")
-    table.bulk({"id": number, "kind": number % KINDS} for number in range(ROWS))
+    table.put_many({"id": number, "kind": number % KINDS} for number in range(ROWS))
     rows_of = [range(kind, ROWS, KINDS) for kind in range(KINDS)]
     expected = [{"kind": kind, "n": len(rows), "ids": sum(rows)} for kind, rows in enumerate(rows_of)]
 

@@ -28,7 +28,7 @@ def test_a_scan_of_a_large_table_holds_no_tenth_of_it(tmp_path: Path) -> None:
         client.create_table("d.t", ["id"])
         text = "x" * ROW_BYTES
         table = client.table("d.t")
-        assert table.bulk({"id": n, "text": text} for n in range(ROWS)).written == ROWS
+        assert table.put_many({"id": n, "text": text} for n in range(ROWS)).written == ROWS
         then = client.now()
 
         def scanned(upper: int | None) -> int:

@@ -85,7 +85,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
             indexes = [Index("by_balance", ["balance desc"]), Index("by_owner", ["owner"], unique=True)]
             client.create_table("d.accounts", ["id"], indexes=indexes)
             rows = ({"id": number, "balance": 1_000, "owner": f"o{number}"} for number in range(ROWS))
-            assert client.table("d.accounts").bulk(rows).written == ROWS
+            assert client.table("d.accounts").put_many(rows).written == ROWS
         yield running
 
 

@@ -25,7 +25,7 @@ def attached(tables: SparkTables) -> Iterator[SparkTables]:
         tables.client.schemas.register(f"{DATABASE}.{name}", record(ROW))
         tables.client.create_table(f"{DATABASE}.{name}", ["id"])
     made = tables.client.table(f"{DATABASE}.ones")
-    assert made.bulk({"id": n, "s": f"s{n}", "r": {"n": n}} for n in range(10)).written == 10
+    assert made.put_many({"id": n, "s": f"s{n}", "r": {"n": n}} for n in range(10)).written == 10
     assert attach_database(tables.spark, DATABASE, endpoint=tables.endpoint, partitions=2) == ["ones", "twos"]
     yield tables
     for name in ("ones", "twos"):

@@ -23,7 +23,7 @@ NAME = "of_catalogue"
 def table(tables: SparkTables) -> Iterator[Table]:
     """Three rows; all that a test makes in Spark's catalogue is dropped."""
     made = tables.make(ROW)
-    made.bulk({"id": n, "name": f"n{n}"} for n in range(3))
+    made.put_many({"id": n, "name": f"n{n}"} for n in range(3))
     yield made
     tables.spark.sql(f"DROP TABLE IF EXISTS {NAME}")
 

@@ -49,7 +49,7 @@ class Sink:
 
 def test_a_batch_of_changes_has_puts_and_deletes_and_what_they_replaced(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk({"id": n, "name": f"p{n}"} for n in range(20))
+    table.put_many({"id": n, "name": f"p{n}"} for n in range(20))
     began = tables.client.now()
     table.put({"id": 3, "name": "new", "score": 1.5})
     table.delete(4)
@@ -80,7 +80,7 @@ def test_a_stream_goes_on_from_its_checkpoint_without_a_gap_or_a_repetition(
     table, sink = tables.make(PERSON), Sink(tmp_path)
     table.put({"id": 0, "name": "before"})
     began = str(tables.client.now())
-    table.bulk({"id": n, "name": f"p{n}"} for n in range(100))
+    table.put_many({"id": n, "name": f"p{n}"} for n in range(100))
     first = sink.drain(stream(tables, table, startingAt=began))
     assert first == [[(n, "put", f"p{n}") for n in range(100)]]
     assert sink.drain(stream(tables, table, startingAt=began)) == []
@@ -93,7 +93,7 @@ def test_a_limit_cuts_batches_at_commits(tables: SparkTables, tmp_path: Path) ->
     table, sink = tables.make(PERSON), Sink(tmp_path)
     began = str(tables.client.now())
     for n in range(0, 12, 3):
-        table.bulk({"id": n + k, "name": "x"} for k in range(3))
+        table.put_many({"id": n + k, "name": "x"} for k in range(3))
     found = sink.drain(stream(tables, table, startingAt=began, maxRowsPerTrigger=4), "id")
     assert [len(batch) for batch in found] == [3, 3, 3, 3]
     assert sorted(row[0] for batch in found for row in batch) == list(range(12))
@@ -214,8 +214,8 @@ def test_the_changes_of_one_table_are_the_rows_of_another(tables: SparkTables, t
         tables.append(rows.where("_op = 'delete'").select("id"), copy, operation="delete")
 
     for round_number in range(3):
-        table.bulk({"id": n, "name": f"{round_number}-{n}"} for n in range(round_number * 10, 40))
-        table.bulk_delete(range(round_number, 40, 7))
+        table.put_many({"id": n, "name": f"{round_number}-{n}"} for n in range(round_number * 10, 40))
+        table.delete_many(range(round_number, 40, 7))
         query = stream(tables, table, startingAt=began).writeStream.foreachBatch(apply)
         query = query.option("checkpointLocation", str(tmp_path / "checkpoint"))
         assert query.trigger(availableNow=True).start().awaitTermination(120)

@@ -136,7 +136,7 @@ def test_a_stream_into_a_table_goes_on_at_the_next_leader(
 ) -> None:
     source, target = (on_cluster.make(PERSON, suffix=suffix) for suffix in ("_stream_from", "_stream_into"))
     began = on_cluster.client.now()
-    source.bulk([{"id": n, "name": f"p{n}"} for n in range(ROWS)], chunk_rows=10_000)
+    source.put_many([{"id": n, "name": f"p{n}"} for n in range(ROWS)], chunk_rows=10_000)
     reader = on_cluster.spark.readStream.format("cortado").option("endpoint", on_cluster.endpoint)
     changes = reader.options(table=source.full_name, startingAt=str(began), partitions=1).load()
     rows = changes.select("id", "name")
@@ -159,7 +159,7 @@ def test_a_task_that_reads_goes_on_at_the_next_leader(
 ) -> None:
     table = on_cluster.make(PERSON, suffix="_read")
     # More than lies in buffers between the node and the step that pauses.
-    table.bulk({"id": n, "name": f"{n:1000}"} for n in range(ROWS // 2))
+    table.put_many({"id": n, "name": f"{n:1000}"} for n in range(ROWS // 2))
     frame = on_cluster.read(table, partitions=1)
     found: list[Any] = []
     while_the_leader_dies(
@@ -174,7 +174,7 @@ def test_a_full_read_at_the_nearest_replicas_uses_all_of_them(
     cluster: Cluster, on_cluster: SparkTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = on_cluster.make(PERSON, suffix="_spread")
-    table.bulk({"id": n, "name": "x"} for n in range(300))
+    table.put_many({"id": n, "name": "x"} for n in range(300))
     then = str(on_cluster.client.now())
     cluster.wait_converged()
     given = {"endpoint": cluster.endpoints, "table": table.full_name, "at": then}
@@ -202,9 +202,9 @@ def test_a_read_at_the_nearest_replicas_has_the_same_rows_though_one_dies(
     cluster: Cluster, on_cluster: SparkTables, tmp_path: Path, victim: str
 ) -> None:
     table = on_cluster.make(PERSON, suffix=f"_nearest_{victim}")
-    table.bulk({"id": n, "name": f"{n:1000}"} for n in range(ROWS // 2))
+    table.put_many({"id": n, "name": f"{n:1000}"} for n in range(ROWS // 2))
     frame = on_cluster.read(table, partitions=3, replicaRead="nearest")
-    table.bulk_delete(range(0, ROWS // 2, 5))
+    table.delete_many(range(0, ROWS // 2, 5))
     found: list[Any] = []
     while_the_leader_dies(
         cluster,

@@ -53,7 +53,7 @@ def blocks(spark: SparkSession, node: str, client: Client) -> Iterator[Callable[
     def block(number: int) -> Table:
         if number not in made:
             table = tables.make(FIELDS, suffix=f"_{number}")
-            assert table.bulk(_documents(number)).refused == 0
+            assert table.put_many(_documents(number)).refused == 0
             made[number] = table, tables.read(table, partitions=2).cache()
         table, frame = made[number]
         frame.createOrReplaceTempView("t")

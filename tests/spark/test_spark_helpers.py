@@ -33,7 +33,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
 def table(tables: SparkTables) -> Table:
     """Even numbers below 2,000."""
     made = tables.make(ROW)
-    made.bulk({"id": n, "name": None if n == 4 else f"n{n}", "r": {"n": n}} for n in range(0, 2_000, 2))
+    made.put_many({"id": n, "name": None if n == 4 else f"n{n}", "r": {"n": n}} for n in range(0, 2_000, 2))
     return made
 
 

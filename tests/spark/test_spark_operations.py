@@ -26,7 +26,7 @@ PERSON = {"id": "long", "name": "string", "score": (["null", "double"], None)}
 def people(tables: SparkTables) -> Table:
     """A hundred, with an index of their names."""
     table = tables.make(PERSON)
-    table.bulk({"id": n, "name": f"p{n}", "score": n / 2} for n in range(100))
+    table.put_many({"id": n, "name": f"p{n}", "score": n / 2} for n in range(100))
     tables.client.create_index(table.full_name, Index("by_name", ["name"]))
     return table
 

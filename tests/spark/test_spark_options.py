@@ -28,7 +28,7 @@ def _refusal(act: Any) -> str:
 
 def test_a_filter_is_evaluated_by_the_node_beside_what_spark_filters(tables: SparkTables) -> None:
     table = tables.make(ROW)
-    table.bulk(_rows(1_000))
+    table.put_many(_rows(1_000))
     frame = tables.read(table, filter="score > 100 and name starts with 'p3'", columns="name,id")
     wanted = [n for n in range(1_000) if n % 7 and n / 2 > 100 and str(n).startswith("3")]
     assert sorted(row["id"] for row in frame.collect()) == wanted
@@ -43,14 +43,14 @@ def test_a_filter_is_evaluated_by_the_node_beside_what_spark_filters(tables: Spa
 def test_a_filter_that_no_row_passes_leaves_an_empty_frame(tables: SparkTables) -> None:
     table = tables.make(ROW)
     assert tables.read(table, filter="id = 5").collect() == []
-    table.bulk(_rows(10))
+    table.put_many(_rows(10))
     assert tables.read(table, filter="id = 50").collect() == []
     assert tables.read(table, filter="false").count() == 0
 
 
 def test_a_limit_reads_the_first_rows_in_one_partition(tables: SparkTables) -> None:
     table = tables.make(ROW)
-    table.bulk(_rows(100))
+    table.put_many(_rows(100))
     frame = tables.read(table, limit=5, filter="score is null")
     assert [row["id"] for row in frame.collect()] == [0, 7, 14, 21, 28]
     assert frame.rdd.getNumPartitions() == 1
@@ -64,7 +64,7 @@ def test_an_index_gives_the_order_and_takes_the_bounds(tables: SparkTables) -> N
     tables.client.schemas.register(name, record(ROW))
     tables.client.create_table(name, ["id"], indexes=[Index("by_score", ["score"])])
     table = tables.client.table(name)
-    table.bulk({"id": n, "name": "", "score": (50 - n) / 2} for n in range(50))
+    table.put_many({"id": n, "name": "", "score": (50 - n) / 2} for n in range(50))
     frame = tables.read(name, index="by_score", keyLower="[3.0]", keyUpper="[5]")
     assert [row["score"] for row in frame.collect()] == [3.0, 3.5, 4.0, 4.5]
     assert frame.rdd.getNumPartitions() == 1
@@ -102,7 +102,7 @@ def test_a_filter_is_checked_where_spark_is_given_a_schema_too(tables: SparkTabl
 
 def test_a_token_is_in_no_plan_no_schema_and_no_error(tables: SparkTables) -> None:
     table = tables.make(ROW)
-    table.bulk(_rows(10))
+    table.put_many(_rows(10))
     token = "ctd_0123456789abcdef_" + "A" * 43
     # Roles are off, so a token of no principal changes nothing.
     frame = tables.read(table, token=token)

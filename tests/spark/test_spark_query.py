@@ -64,7 +64,7 @@ def test_what_is_more_than_a_read_of_one_table_is_refused_by_clause(query: str, 
 
 def test_a_query_is_loaded(tables: SparkTables) -> None:
     table = tables.make({"id": "long", "g": "string", "n": "int"})
-    table.bulk({"id": n, "g": "ab"[n % 2], "n": n} for n in range(20))
+    table.put_many({"id": n, "g": "ab"[n % 2], "n": n} for n in range(20))
 
     def load(query: str, **options: str) -> list[tuple[object, ...]]:
         reader = tables.spark.read.format("cortado").options(endpoint=tables.endpoint, query=query, **options)

@@ -24,7 +24,7 @@ def _people(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 def test_a_read_returns_every_row_once(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(10_000))
+    table.put_many(_people(10_000))
     frame = tables.read(table)
     assert frame.count() == 10_000
     assert frame.columns == ["id", "name", "score"]
@@ -35,7 +35,7 @@ def test_a_read_returns_every_row_once(tables: SparkTables) -> None:
 
 def test_partitions_hold_about_equally_many_rows(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(4_000))
+    table.put_many(_people(4_000))
     frame = tables.read(table, partitions=3)
     counts = [row["count"] for row in frame.groupBy(sql.spark_partition_id()).count().collect()]
     assert sum(counts) == 4_000
@@ -46,7 +46,7 @@ def test_partitions_hold_about_equally_many_rows(tables: SparkTables) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_a_table_of_few_rows_reads_with_many_partitions(tables: SparkTables, rows: int) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(rows))
+    table.put_many(_people(rows))
     frame = tables.read(table, partitions=8)
     assert frame.count() == rows
     assert [row["id"] for row in frame.orderBy("id").collect()] == list(range(rows))
@@ -54,10 +54,10 @@ def test_a_table_of_few_rows_reads_with_many_partitions(tables: SparkTables, row
 
 def test_one_load_reads_at_one_timestamp_whatever_is_written_meanwhile(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(1_000))
+    table.put_many(_people(1_000))
     frame = tables.read(table)
     assert frame.count() == 1_000
-    table.bulk(_people(1_000, first=500))
+    table.put_many(_people(1_000, first=500))
     table.delete(3)
     table.put({"id": 4, "name": "changed"})
     assert frame.count() == 1_000
@@ -70,9 +70,9 @@ def test_one_load_reads_at_one_timestamp_whatever_is_written_meanwhile(tables: S
 
 def test_a_load_chooses_its_timestamp_and_not_its_first_action(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(10))
+    table.put_many(_people(10))
     frame, with_schema = tables.read(table), tables.read(table, "id bigint")
-    table.bulk(_people(5, first=10))
+    table.put_many(_people(5, first=10))
     assert frame.count() == 10
     # Spark asks the source for nothing before the first action.
     assert with_schema.count() == 15
@@ -95,12 +95,12 @@ def test_a_transfer_between_two_loads_and_their_join_is_not_seen_by_halves(table
 
 def test_rows_of_a_version_that_came_after_the_load_are_not_read_with_it(tables: SparkTables) -> None:
     table = tables.make({"id": "long", "name": "string"})
-    table.bulk({"id": n, "name": "a"} for n in range(10))
+    table.put_many({"id": n, "name": "a"} for n in range(10))
     frame = tables.read(table)
     # By the rules: readers of the new version can read old rows. Readers of the old one cannot read the rows that come
     # now.
     tables.evolve(table, {"id": "long"})
-    tables.client.table(table.full_name).bulk({"id": n} for n in range(10, 20))
+    tables.client.table(table.full_name).put_many({"id": n} for n in range(10, 20))
     assert frame.count() == 10
     assert {row["name"] for row in frame.collect()} == {"a"}
     assert tables.read(table).columns == ["id"]
@@ -116,7 +116,7 @@ def test_a_table_may_be_what_load_and_save_are_given(tables: SparkTables) -> Non
 
 def test_columns_are_chosen_whatever_the_case_of_their_letters(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(3))
+    table.put_many(_people(3))
     assert tables.read(table, columns="NAME,Id").columns == ["name", "id"]
     frame = tables.read(table, "NAME string, ID bigint")
     assert frame.columns == ["NAME", "ID"]
@@ -125,8 +125,8 @@ def test_columns_are_chosen_whatever_the_case_of_their_letters(tables: SparkTabl
 
 def test_a_load_can_read_the_past(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    before = table.bulk(_people(10)).ts
-    after = table.bulk(_people(10, first=10)).ts
+    before = table.put_many(_people(10)).ts
+    after = table.put_many(_people(10, first=10)).ts
     assert tables.read(table, at=str(before)).count() == 10
     assert tables.read(table, at=str(after)).count() == 20
     # RFC 3339 stands for the whole of its millisecond, and a minute before the first row there was no such table.
@@ -137,7 +137,7 @@ def test_a_load_can_read_the_past(tables: SparkTables) -> None:
 
 def test_filters_self_joins_and_unions_of_one_frame_are_right(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(10))
+    table.put_many(_people(10))
     frame = tables.read(table)
     assert frame.filter("id = 3").count() == 1
     assert frame.count() == 10
@@ -149,7 +149,7 @@ def test_filters_self_joins_and_unions_of_one_frame_are_right(tables: SparkTable
 
 def test_columns_are_chosen_in_their_order(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(100))
+    table.put_many(_people(100))
     frame = tables.read(table, columns="score, id")
     assert frame.columns == ["score", "id"]
     assert frame.where("id = 7").first()[:] == (3.5, 7)
@@ -170,7 +170,7 @@ def test_a_schema_chooses_columns_and_may_say_more_often_that_they_may_be_null(t
 def test_key_bounds_prune(tables: SparkTables) -> None:
     table = tables.make({"at": {"type": "long", "logicalType": "timestamp-micros"}, "n": "int"}, key=["at", "n"])
     day = datetime(2013, 1, 1, tzinfo=UTC)
-    table.bulk({"at": day + timedelta(hours=hour), "n": n} for hour in range(48) for n in range(10))
+    table.put_many({"at": day + timedelta(hours=hour), "n": n} for hour in range(48) for n in range(10))
     lower, upper = '["2013-01-01T12:00:00Z"]', '["2013-01-02T07:00:00-05:00", 3]'
     frame = tables.read(table, keyLower=lower, keyUpper=upper)
     assert frame.count() == 24 * 10 + 3
@@ -183,12 +183,12 @@ def test_key_bounds_prune(tables: SparkTables) -> None:
 
 def test_old_and_new_rows_come_alike(tables: SparkTables) -> None:
     table = tables.make({"id": "long", "old": "string", "number": "int"})
-    table.bulk({"id": n, "old": f"o{n}", "number": n} for n in range(0, 3_000, 3))
+    table.put_many({"id": n, "old": f"o{n}", "number": n} for n in range(0, 3_000, 3))
     evolved = {"id": "long", "number": "long", "note": (["null", "string"], None), "level": ("int", 7)}
     tables.evolve(table, evolved)
     newer = tables.client.with_timeout(30).table(table.full_name)
     newer.codec.refresh()
-    newer.bulk({"id": n, "number": 2**40 + n, "note": f"n{n}", "level": 1} for n in range(3_000) if n % 3)
+    newer.put_many({"id": n, "number": 2**40 + n, "note": f"n{n}", "level": 1} for n in range(3_000) if n % 3)
     frame = tables.read(table)
     assert dict(frame.dtypes) == {"id": "bigint", "number": "bigint", "note": "string", "level": "int"}
     rows = sorted(frame.collect())
@@ -202,7 +202,7 @@ def test_old_and_new_rows_come_alike(tables: SparkTables) -> None:
 
 def test_a_version_that_is_registered_after_the_load_does_not_change_its_columns(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(10))
+    table.put_many(_people(10))
     frame = tables.read(table)
     tables.evolve(table, {"id": "long", "name": "string", "note": ("string", "none")})
     assert frame.agg(sql.sum("score")).first()[0] == 22.5
@@ -211,7 +211,7 @@ def test_a_version_that_is_registered_after_the_load_does_not_change_its_columns
 
 def test_nan_is_no_null(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk({"id": n, "name": "", "score": score} for n, score in enumerate([math.nan, None, 0.0, math.inf]))
+    table.put_many({"id": n, "name": "", "score": score} for n, score in enumerate([math.nan, None, 0.0, math.inf]))
     frame = tables.read(table)
     shown = frame.select("id", sql.isnull("score"), sql.isnan("score")).orderBy("id").collect()
     assert [row[:] for row in shown] == [(0, False, True), (1, True, False), (2, False, False), (3, False, False)]
@@ -220,6 +220,6 @@ def test_nan_is_no_null(tables: SparkTables) -> None:
 
 def test_a_frame_is_read_in_sql_too(tables: SparkTables) -> None:
     table = tables.make(PERSON)
-    table.bulk(_people(10))
+    table.put_many(_people(10))
     tables.read(table).createOrReplaceTempView("people")
     assert tables.spark.sql("SELECT sum(id) FROM people WHERE name LIKE 'p%'").first()[0] == 45

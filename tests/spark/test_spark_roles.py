@@ -23,7 +23,7 @@ def test_a_job_whose_right_is_taken_away_ends_with_the_denial(spark: SparkSessio
             anybody.create_database("shop")
             anybody.schemas.register("shop.rows", SCHEMA)
             anybody.create_table("shop.rows", key=["id"])
-            anybody.table("shop.rows").bulk({"id": number} for number in range(ROWS))
+            anybody.table("shop.rows").put_many({"id": number} for number in range(ROWS))
             job = anybody.auth.create("job").token
             anybody.auth.grant("job", "reader", "table:shop.rows")
             root = anybody.auth.enable("root").token

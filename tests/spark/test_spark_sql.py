@@ -46,8 +46,8 @@ def world(spark: SparkSession, node: str, client: Client) -> Iterator[SparkTable
         for n in range(300)
     ]
     planes = [{"tail": f"N{n}", "year": None if n == 3 else 1990 + n, "seats": n * 10} for n in range(9)]
-    assert tables.make(FLIGHT, suffix="flights").bulk(flights).written == 300
-    assert tables.make(PLANE, key=["tail"], suffix="planes").bulk(planes).written == 9
+    assert tables.make(FLIGHT, suffix="flights").put_many(flights).written == 300
+    assert tables.make(PLANE, key=["tail"], suffix="planes").put_many(planes).written == 9
     airports = [("JFK", "Kennedy"), ("LGA", "La Guardia")]
     spark.createDataFrame(airports, "code string, name string").createOrReplaceTempView("airports")
     yield tables

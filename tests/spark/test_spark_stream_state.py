@@ -80,7 +80,7 @@ def test_the_state_comes_in_batches_that_resume_and_then_what_changed_meanwhile(
     tables: SparkTables, key: list[str]
 ) -> None:
     table = tables.make(PERSON, key)
-    table.bulk({"id": n, "name": f"p{n:03}"} for n in range(100))
+    table.put_many({"id": n, "name": f"p{n:03}"} for n in range(100))
     query = Query(tables.endpoint, table, startingAt="state", maxRowsPerTrigger="30")
     assert set(query.place) == {"v", "cluster", "table", "query", "first", "state_at", "from_key"}
     found = []
@@ -102,7 +102,7 @@ def test_the_state_comes_in_batches_that_resume_and_then_what_changed_meanwhile(
 
 def test_spark_streams_the_state_of_a_range_and_then_its_changes(tables: SparkTables, tmp_path: Path) -> None:
     table = tables.make(PERSON)
-    table.bulk({"id": n, "name": f"p{n}"} for n in range(100))
+    table.put_many({"id": n, "name": f"p{n}"} for n in range(100))
     reader = tables.spark.readStream.format("cortado").option("endpoint", tables.endpoint)
     options = {"startingAt": "state", "keyLower": "[10]", "keyUpper": "[60]", "withPrevious": "true"}
     frame = reader.options(table=table.full_name, maxRowsPerTrigger=30, **options).load()

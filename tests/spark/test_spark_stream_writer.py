@@ -69,7 +69,7 @@ def contents(table: Table) -> list[tuple[Any, ...]]:
 
 
 def test_changes_of_one_table_become_another_one_as_they_come(pipe: Pipe) -> None:
-    pipe.source.bulk({"id": n, "name": f"p{n}"} for n in range(100))
+    pipe.source.put_many({"id": n, "name": f"p{n}"} for n in range(100))
     pipe.run(pipe.changes(), operation="changes")
     assert contents(pipe.target) == contents(pipe.source)
     for name in ("a", "b"):
@@ -93,7 +93,7 @@ def puts(pipe: Pipe, **options: Any) -> DataFrame:
 
 @pytest.mark.parametrize("operation", ["insert", "upsert"])
 def test_rows_of_a_batch_are_appended_at_one_timestamp(pipe: Pipe, operation: str) -> None:
-    pipe.source.bulk([{"id": n, "name": "first"} for n in range(3000)], chunk_rows=1000)
+    pipe.source.put_many([{"id": n, "name": "first"} for n in range(3000)], chunk_rows=1000)
     pipe.source.put({"id": 5000, "name": "second"})
     pipe.run(puts(pipe, maxRowsPerTrigger=1000), operation=operation, chunkRows=100)
     assert contents(pipe.target) == contents(pipe.source)
@@ -103,17 +103,17 @@ def test_rows_of_a_batch_are_appended_at_one_timestamp(pipe: Pipe, operation: st
 
 
 def test_updates_and_deletes_are_by_key(pipe: Pipe) -> None:
-    pipe.target.bulk({"id": n, "name": "old"} for n in range(20))
-    pipe.source.bulk({"id": n, "name": "new"} for n in range(10))
+    pipe.target.put_many({"id": n, "name": "old"} for n in range(20))
+    pipe.source.put_many({"id": n, "name": "new"} for n in range(10))
     pipe.run(puts(pipe), operation="update")
     assert contents(pipe.target) == [(n, "new" if n < 10 else "old") for n in range(20)]
-    pipe.source.bulk({"id": n, "name": "gone"} for n in range(5, 15))
+    pipe.source.put_many({"id": n, "name": "gone"} for n in range(5, 15))
     pipe.run(puts(pipe), operation="delete")
     assert contents(pipe.target) == [(n, "new" if n < 10 else "old") for n in range(20) if not 5 <= n < 15]
 
 
 def test_a_batch_that_is_run_again_after_its_commit_changes_nothing(pipe: Pipe) -> None:
-    pipe.source.bulk({"id": n, "name": "x"} for n in range(50))
+    pipe.source.put_many({"id": n, "name": "x"} for n in range(50))
     pipe.run(puts(pipe), operation="insert")
     # As where the commit's answer was lost: Spark does not know that the batch was done.
     for each in (pipe.checkpoint / "commits").glob("*0*"):
@@ -137,7 +137,7 @@ def test_of_a_task_that_ran_twice_the_second_run_counts(pipe: Pipe, flag: Path) 
             pathlib.Path(path).touch()
             raise RuntimeError("the executor was lost")
 
-    pipe.source.bulk([{"id": n, "name": "x"} for n in range(20_000)], chunk_rows=10_000)
+    pipe.source.put_many([{"id": n, "name": "x"} for n in range(20_000)], chunk_rows=10_000)
     frame = puts(pipe, partitions=1)
     pipe.run(frame.mapInArrow(fail_once, frame.schema), operation="insert", chunkRows=500)
     assert flag.exists()
@@ -223,7 +223,7 @@ def test_a_table_that_is_another_one_since_the_last_batch_is_told_with_both_ids(
 def test_a_batch_that_fails_leaves_no_row_and_no_lock_and_one_of_a_table_that_was_dropped_is_told_so(
     pipe: Pipe,
 ) -> None:
-    pipe.source.bulk({"id": n, "name": "x"} for n in range(1_000))
+    pipe.source.put_many({"id": n, "name": "x"} for n in range(1_000))
     pipe.target.put({"id": 999, "name": "there"})
     frame = puts(pipe, partitions=1)
     with pytest.raises(Exception, match="expected absent"):
@@ -261,7 +261,7 @@ def test_what_a_dead_driver_has_left_is_in_nobodys_way(tables: SparkTables, tmp_
 
 def test_a_bank_has_the_same_sum_at_every_timestamp_of_its_copy(tables: SparkTables, tmp_path: Path) -> None:
     pipe = Pipe(tables, tmp_path)
-    pipe.source.bulk({"id": n, "name": "100"} for n in range(10))
+    pipe.source.put_many({"id": n, "name": "100"} for n in range(10))
     dice = random.Random(7)
     for _ in range(25):
         payer, payee = dice.sample(range(10), 2)

@@ -30,7 +30,7 @@ def _filled(tables: SparkTables, rows: int = 200) -> str:
         {"id": n, "g": "abc"[n % 3], "x": None if n % 4 == 0 else n / 2, "n": n % 10, "p": Decimal(n) / 100}
         for n in range(rows)
     )
-    assert made.bulk(documents).written == rows
+    assert made.put_many(documents).written == rows
     return made.full_name
 
 
@@ -97,7 +97,7 @@ def test_aggregates_without_groups_are_one_row_of_an_empty_table_too(tables: Spa
 def test_groups_of_nulls_and_nan_are_as_sparks(tables: SparkTables) -> None:
     made = tables.make(ROW)
     values = [math.nan, -math.nan, None, None, math.inf, 1.0]
-    made.bulk({"id": n, "g": "", "x": x, "n": 1, "p": Decimal(0)} for n, x in enumerate(values))
+    made.put_many({"id": n, "g": "", "x": x, "n": 1, "p": Decimal(0)} for n, x in enumerate(values))
     query = table(tables.spark, made.full_name, endpoint=tables.endpoint)
     found = query.group_by("x").agg("count(*) as c", "max(x) as m").df().collect()
     assert sorted(map(repr, found)) == sorted(

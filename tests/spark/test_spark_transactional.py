@@ -136,7 +136,7 @@ def test_a_job_that_fails_for_good_leaves_no_row_and_no_lock(tables: SparkTables
 def test_a_job_of_an_application_that_is_repeated_changes_nothing(tables: SparkTables) -> None:
     table = tables.make(PERSON)
     own = {"txnAppId": table.full_name, "operation": "update"}
-    table.bulk([{"id": number, "name": ""} for number in range(100)])
+    table.put_many([{"id": number, "name": ""} for number in range(100)])
     for version, name, expected in ((3, "a", "a"), (3, "b", "a"), (2, "c", "a"), (4, "d", "d")):
         _append(tables, _people(tables.spark, 100, name=name), table, txnVersion=version, **own)
         assert set(_names(table)) == {expected}
@@ -186,7 +186,7 @@ def test_commit_and_abort_may_come_again_and_an_abort_after_a_commit_changes_not
     parts = tables.client.large_transactions
     parts.begin([table.full_name], label=writer._label, transaction_id=writer._rows.transaction_id)
     with parts.staging(writer._rows.transaction_id, task=5, attempt=9) as staging:
-        staging.table(table.full_name).bulk([{"id": 1, "name": "x"}])
+        staging.table(table.full_name).put_many([{"id": 1, "name": "x"}])
     messages: list[Any] = [StagedResult(1, task=5, attempt=9), StagedResult(0, task=6, attempt=8), None]
     for _ in range(2):
         writer.commit(messages)
@@ -205,7 +205,7 @@ def test_what_a_dead_driver_leaves_is_locked_until_its_lease_ends_and_then_is_go
     parts = tables.client.large_transactions
     begun = parts.begin([table.full_name], ttl_s=2)
     with parts.staging(begun.transaction_id, ttl_s=2) as staging:
-        staging.table(table.full_name).bulk([{"id": 1, "name": "x"}])
+        staging.table(table.full_name).put_many([{"id": 1, "name": "x"}])
     # As after a kill of the driver: its lease is not renewed.
     try:
         tables.client.with_timeout(0.5).table(table.full_name).put({"id": 1, "name": "y"})

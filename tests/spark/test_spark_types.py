@@ -169,7 +169,7 @@ def way(spark: SparkSession, node: str, client: Client) -> Round:
     fields = {"id": "int"} | {_column(name): kind.avro for name, kind in KINDS.items()}
     one, other = tables.make(fields), tables.make(fields, suffix="_copy")
     cells = {_column(name): _cycled(kind.documents) for name, kind in KINDS.items()}
-    result = one.bulk({"id": row, **{name: values[row] for name, values in cells.items()}} for row in range(ROWS))
+    result = one.put_many({"id": row, **{name: values[row] for name, values in cells.items()}} for row in range(ROWS))
     assert not result.errors, result.errors[0].error
     frame = tables.read(one, partitions=1)
     tables.append(frame, other)

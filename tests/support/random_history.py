@@ -49,7 +49,7 @@ class RandomHistory:
         return {"id": number, "name": f"name {self._random.randrange(8)}", "left": self._random.randrange(5)}
 
     def _put(self) -> None:
-        self._client.table(TABLE).bulk(self._row() for _ in range(self._random.randrange(1, 12)))
+        self._client.table(TABLE).put_many(self._row() for _ in range(self._random.randrange(1, 12)))
 
     def _update(self) -> None:
         row = self._row()
@@ -70,7 +70,7 @@ class RandomHistory:
         self._tables += 1
         name = f"shop.more_{self._tables}"
         self._client.create_table(name, ["id"], subject=TABLE, indexes=[Index("by_name", ("name",))])
-        self._client.table(name).bulk(self._row() for _ in range(5))
+        self._client.table(name).put_many(self._row() for _ in range(5))
 
     def _others(self) -> list[str]:
         return [each.full_name for each in self._client.tables("shop") if each.full_name != TABLE]

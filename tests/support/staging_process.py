@@ -30,7 +30,7 @@ def main(endpoints: str, table: str, transaction_id: str, *numbers: str) -> None
         parts = client.large_transactions
         with parts.staging(transaction_id, task=task, attempt=attempt, ttl_s=TTL_S) as staging:
             rows = (staged_row(number, attempt) for number in range(first, end))
-            staging.table(table).bulk(rows, chunk_rows=CHUNK_ROWS, progress=tell)
+            staging.table(table).put_many(rows, chunk_rows=CHUNK_ROWS, progress=tell)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Staging:
     """One attempt of one task of a large transaction, which another process may have begun::
 
         with client.large_transactions.staging(transaction_id, task=7, attempt=1) as staging:
-            staging.table("shop.orders").bulk(rows)
+            staging.table("shop.orders").put_many(rows)
 
     A thread keeps the transaction alive for as long as its block lasts. The transaction outlives the block: the process
     that commits it names the attempts that count.
@@ -63,7 +63,7 @@ class LargeTransaction:
     """Rows of any number, visible at one timestamp, or never::
 
         with client.large_transaction(["shop.orders"], label="nightly load") as txn:
-            txn.table("shop.orders").bulk(rows)
+            txn.table("shop.orders").put_many(rows)
         print(txn.timestamp)
 
     Leaving the block commits; an exception aborts, and none of the rows are written. Before the commit staged rows are

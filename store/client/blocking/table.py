@@ -240,7 +240,7 @@ class Table(Generic[D]):
     # --- in bulk ---------------------------------------------------------------------------------------------
 
     @overload
-    def bulk(
+    def put_many(
         self: Table,
         documents: Iterable[Mapping[str, Any]],
         *,
@@ -253,7 +253,7 @@ class Table(Generic[D]):
     ) -> BulkResult: ...
 
     @overload
-    def bulk(
+    def put_many(
         self,
         documents: Iterable[D],
         *,
@@ -265,7 +265,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult: ...
 
-    def bulk(
+    def put_many(
         self,
         documents: Iterable[Any],
         *,
@@ -277,7 +277,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         return run(
-            self._core.bulk(
+            self._core.put_many(
                 documents,
                 mode=mode,
                 parse=parse,
@@ -324,7 +324,7 @@ class Table(Generic[D]):
         )
         return run(loading)
 
-    def bulk_update(
+    def update_many(
         self,
         documents: Iterable[Mapping[str, Any]],
         columns: Sequence[str],
@@ -335,7 +335,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         return run(
-            self._core.bulk_update(
+            self._core.update_many(
                 documents,
                 columns,
                 chunk_rows=chunk_rows,
@@ -345,7 +345,7 @@ class Table(Generic[D]):
             )
         )
 
-    def bulk_delete(
+    def delete_many(
         self,
         keys: Iterable[KeyLike],
         *,
@@ -354,7 +354,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         core = self._core
-        return run(core.bulk_delete(keys, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress))
+        return run(core.delete_many(keys, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 

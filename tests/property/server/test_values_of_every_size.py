@@ -89,7 +89,7 @@ def fill(wire: Wire) -> Stored:
         stored.rows.append((key, f"t{number % 3}", size))
     with Client(wire.endpoint) as client:
         documents = ({"id": key, "tag": tag, "body": body(size)} for key, tag, size in stored.rows)
-        assert client.table(TABLE).bulk(documents).written == len(stored.rows)
+        assert client.table(TABLE).put_many(documents).written == len(stored.rows)
         for key, size in stored.pairs:
             client.kv(NAMESPACE).put(key, body(size))
     stored.schema_ids.append(wire.register(TABLE, *FIELDS, PAD))

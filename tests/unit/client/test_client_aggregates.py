@@ -50,13 +50,13 @@ def served() -> Iterator[Served]:
             client.create_database("shop")
             client.schemas.register("shop.sales", SALE)
             client.create_table("shop.sales", ["id"])
-            client.table("shop.sales").bulk([sale(i) for i in range(50)])
+            client.table("shop.sales").put_many([sale(i) for i in range(50)])
             client.schemas.register("shop.sales", SALE_2)
-            client.table("shop.sales").bulk([sale(i, till=i % 2) for i in range(50, 100)])
+            client.table("shop.sales").put_many([sale(i, till=i % 2) for i in range(50, 100)])
             client.schemas.register("shop.large", SALE)
             client.create_table("shop.large", ["id"])
             rows = [sale(1, units=MOST, cost=WIDE), sale(2, units=1, cost=WIDE), sale(4, cost=None, price=math.nan)]
-            client.table("shop.large").bulk([*rows, sale(3, units=-1, cost=WIDE.copy_negate())])
+            client.table("shop.large").put_many([*rows, sale(3, units=-1, cost=WIDE.copy_negate())])
         yield node
 
 

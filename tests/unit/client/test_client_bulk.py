@@ -338,7 +338,7 @@ def test_a_load_of_a_wrong_mode_or_chunk_size_is_refused(client: Client) -> None
     with pytest.raises(InvalidArgument, match="mode"):
         client.table("d.t").bulk_batches([], mode="overwrite")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="chunk_rows"):
-        client.table("d.t").bulk([], chunk_rows=0)
+        client.table("d.t").put_many([], chunk_rows=0)
 
 
 def test_too_large_is_an_invalid_argument() -> None:

@@ -63,7 +63,7 @@ def served() -> Iterator[Served]:
             for name in ("d.trips", "d.none"):
                 client.schemas.register(name, TRIP)
                 client.create_table(name, ["id"])
-            client.table("d.trips").bulk([FIRST, SECOND])
+            client.table("d.trips").put_many([FIRST, SECOND])
         yield node
 
 

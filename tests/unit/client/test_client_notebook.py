@@ -39,7 +39,7 @@ def served() -> Iterator[Served]:
 @pytest.fixture
 def client(served: Served) -> Iterator[Client]:
     with Client(served.endpoint) as opened:
-        opened.table("d.t").bulk_delete(range(100))
+        opened.table("d.t").delete_many(range(100))
         yield opened
 
 
@@ -79,7 +79,7 @@ def shown(value: Any) -> Read:
 
 def test_a_table_shows_its_key_its_indexes_and_its_first_rows(client: Client) -> None:
     table = client.table("d.t")
-    table.bulk({"id": number, "name": f"n{number}"} for number in range(ROWS_MAX))
+    table.put_many({"id": number, "name": f"n{number}"} for number in range(ROWS_MAX))
     page = shown(table)
     names = [[str(number), f"n{number}"] for number in reversed(range(ROWS_MAX))]
     assert page.lines == [["id", "name"], *names]

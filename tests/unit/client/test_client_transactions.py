@@ -263,7 +263,7 @@ def test_an_add_outside_of_a_transaction_is_a_commit_of_its_own(server: FakeServ
         (lambda client, txn: txn.kv("n").watch(), "watching in a transaction"),
         (lambda client, txn: txn.table("d.t").watch(), "watching in a transaction"),
         (lambda client, txn: txn.table("d.t").split(2), "Split in a transaction"),
-        (lambda client, txn: txn.table("d.t").bulk([{"id": 1}]), "writing in a transaction"),
+        (lambda client, txn: txn.table("d.t").put_many([{"id": 1}]), "writing in a transaction"),
         (lambda client, txn: txn.kv("n").get(b"k", at=Timestamp(0, 1, 0)), "another time in a transaction"),
         (lambda client, txn: txn.__enter__(), "nesting a transaction in itself"),
         (lambda client, txn: client.kv("n").get(b"k", validate=True), "outside of a transaction"),

@@ -33,7 +33,7 @@ WRITES: list[Callable[[Client], Any]] = [
     lambda past: past.kv("n").batch([Put(b"k", b"v"), Delete(b"l")]),
     lambda past: past.table("d.t").put({"id": 1}),
     lambda past: past.table("d.t").delete(1),
-    lambda past: past.table("d.t").bulk([{"id": 1}]),
+    lambda past: past.table("d.t").put_many([{"id": 1}]),
     lambda past: past.schemas.register("d.t", ROW),
     lambda past: past.schemas.set_compatibility("d.t", "NONE"),
     lambda past: past.create_database("d"),

@@ -46,7 +46,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         client.create_database("shop")
         client.schemas.register("shop.rows", SCHEMA)
         client.create_table("shop.rows", ["id"])
-        client.table("shop.rows").bulk(map(row, range(ROWS)))
+        client.table("shop.rows").put_many(map(row, range(ROWS)))
         made.node.use_scan_kernel(row_kernel(), THREADS)
         yield made
 

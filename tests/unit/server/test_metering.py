@@ -55,7 +55,7 @@ def test_what_is_measured_is_what_is_stored(served: Served) -> None:
             client.create_database(name)
             client.schemas.register(f"{name}.rows", SCHEMA)
             client.create_table(f"{name}.rows", key=["id"])
-            client.table(f"{name}.rows").bulk({"id": number, "t": "x" * 100} for number in range(300))
+            client.table(f"{name}.rows").put_many({"id": number, "t": "x" * 100} for number in range(300))
         for number in range(50):
             client.kv("carts").put(b"k%d" % (number % 10), bytes(1_000))
         client.kv("carts-too").put(b"k", bytes(1_000))

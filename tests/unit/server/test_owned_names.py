@@ -88,7 +88,7 @@ def test_under_the_same_application_no_principal_aborts_anothers_transaction(wor
         begun = alice.large_transactions.begin(["shop.orders"], application="copy", version=1)
         other = mallory.large_transactions.begin(["other.rows"], application="copy", version=1)
         with alice.large_transactions.staging(begun.transaction_id) as staging:
-            staging.table("shop.orders").bulk([{"id": 1}])
+            staging.table("shop.orders").put_many([{"id": 1}])
         assert alice.large_transactions.commit(begun.transaction_id, {0: 0}, application="copy", version=1)
         assert alice.table("shop.orders").get(1) is not None
         assert mallory.large_transactions.abort(other.transaction_id).cause == "operator"
@@ -130,7 +130,7 @@ def test_a_transaction_of_another_principal_is_unknown_whatever_the_rights(world
 
         def stage(name: str) -> None:
             with mallory.large_transactions.staging(name) as staging:
-                staging.table("shop.orders").bulk([{"id": 5}])
+                staging.table("shop.orders").put_many([{"id": 5}])
 
         attempts: list[Callable[[str], object]] = [
             lambda name: mallory.large_transactions.commit(name, {}),

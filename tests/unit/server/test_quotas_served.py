@@ -179,7 +179,7 @@ def test_what_the_last_message_owes_delays_no_end(world: World, namespace: str) 
 def test_a_bulk_load_is_slowed_and_comes_to_its_end(world: World) -> None:
     world.set("database:shop", bytes_per_second=400_000)
     rows = [{"id": number, "t": "x" * 1_000} for number in range(600)]
-    assert world.client.table("shop.orders").bulk(rows, chunk_rows=100).written == 600
+    assert world.client.table("shop.orders").put_many(rows, chunk_rows=100).written == 600
 
 
 def test_who_waits_for_a_quota_that_is_taken_away_goes_on(world: World, namespace: str) -> None:
@@ -237,7 +237,7 @@ def test_no_more_is_added_where_it_is_full_and_what_frees_goes_on(world: World) 
         adding: list[Callable[[], object]] = [
             lambda: table.put({"id": 1, "t": ""}),
             lambda: table.update(1, {"t": "z"}),
-            lambda: table.bulk([{"id": 2, "t": ""}]),
+            lambda: table.put_many([{"id": 2, "t": ""}]),
             lambda: late.create_index("shop.orders", Index("by_t", ["t"])),
         ]
         for act in adding:
@@ -266,7 +266,7 @@ def test_a_load_that_fills_it_ends_and_says_why(world: World) -> None:
             yield {"id": number, "t": "z" * 100}
 
     with world.impatient() as late, pytest.raises(QuotaExceeded) as refused:
-        late.table("shop.orders").bulk(rows(), chunk_rows=200)
+        late.table("shop.orders").put_many(rows(), chunk_rows=200)
     assert (refused.value.quota, refused.value.resource) == ("database:shop", "stored_bytes")
     world.client.truncate_table("shop.orders")
 

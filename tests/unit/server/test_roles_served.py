@@ -360,7 +360,7 @@ def test_a_right_that_is_taken_away_ends_a_bulk_load(world: World) -> None:
                 yield {"id": number}
 
         with pytest.raises((Unauthenticated, PermissionDenied)):
-            loader.table("loads.rows").bulk(rows(), chunk_rows=500)
+            loader.table("loads.rows").put_many(rows(), chunk_rows=500)
         count = sum(1 for _ in world.admin.table("loads.rows").scan())
         assert count < 100_000
 
@@ -485,7 +485,7 @@ def test_loads_that_have_not_said_what_for_are_in_nobodys_way(world: World) -> N
         shown = (("authorization", f"Bearer {stranger.text}"),)
         calls = [bulk(iter(silent.wait, True), metadata=shown) for _ in range(80)]
         try:
-            assert loader.table("silence.rows").bulk([{"id": 1}]).written == 1
+            assert loader.table("silence.rows").put_many([{"id": 1}]).written == 1
         finally:
             silent.set()
             for call in calls:

@@ -57,8 +57,8 @@ def stored_bytes(served: Served, start: bytes, end: bytes) -> int:
 
 def test_of_few_rows_numbers_are_exact(served: Served, client: Client) -> None:
     table = client.table("shop.a")
-    table.bulk(row(number, size) for number, size in enumerate(random.Random(3).choices((0, 40, 6_000), k=300)))
-    table.bulk(row(number) for number in range(50))  # Versions, and no rows.
+    table.put_many(row(number, size) for number, size in enumerate(random.Random(3).choices((0, 40, 6_000), k=300)))
+    table.put_many(row(number) for number in range(50))  # Versions, and no rows.
     for number in range(20):
         table.delete(number)
     a, b = client.sizes.tables("shop")
@@ -89,8 +89,8 @@ def test_of_many_rows_some_pages_tell(tmp_path: Path, monkeypatch: pytest.Monkey
         client.schemas.register("shop.a", SCHEMA)
         client.create_table("shop.a", ["id"], indexes=[Index("by_code", ["code"])])
         table = client.table("shop.a")
-        table.bulk(row(number) for number in range(20_000))
-        table.bulk(row(number) for number in range(0, 20_000, 2))
+        table.put_many(row(number) for number in range(20_000))
+        table.put_many(row(number) for number in range(0, 20_000, 2))
         size = client.sizes.table("shop.a")
         assert size.rows.is_estimated
         assert size.rows.count == pytest.approx(20_000, rel=0.25)
@@ -118,7 +118,7 @@ def test_the_sampler_knows_the_largest_tables_and_looks_again_where_something_wa
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(size_sampling, "TABLES_MAX", 1)
-    client.table("shop.a").bulk(row(number) for number in range(30))
+    client.table("shop.a").put_many(row(number) for number in range(30))
     client.table("shop.b").put(row(1))
     sampler = size_sampling.SizeSampler(served.node)
 

@@ -40,7 +40,7 @@ def threads(client: Client, mapping: Mapping[str, Any]) -> None:
     assert_type(plain, Table[dict[str, Any]])
     assert_type(plain.put(mapping), str)
     assert_type(plain.put({"number": 1}), str)
-    assert_type(plain.bulk([mapping]), BulkResult)
+    assert_type(plain.put_many([mapping]), BulkResult)
     typed = client.table("d.t", document_type=Flight)
     assert_type(typed, Table[Flight])
     assert_type(typed.get(1), Document[Flight] | None)
@@ -48,9 +48,9 @@ def threads(client: Client, mapping: Mapping[str, Any]) -> None:
     assert_type(typed.update(1, {"number": 2}).value, Flight)
     assert_type([document.value for document in typed.scan()], list[Flight])
     typed.put(Flight(1))
-    typed.bulk(Flight(number) for number in range(3))
+    typed.put_many(Flight(number) for number in range(3))
     typed.put({"number": 1})  # type: ignore[arg-type]
-    typed.bulk([1])  # type: ignore[list-item]
+    typed.put_many([1])  # type: ignore[list-item]
     legs = client.table("d.t", document_type=Leg)
     assert_type(legs, Table[Leg])
     legs.put({"number": 1})
@@ -88,7 +88,7 @@ async def tasks(client: AsyncClient, mapping: Mapping[str, Any]) -> None:
     assert_type(typed, AsyncTable[Flight])
     assert_type(await typed.get(1), Document[Flight] | None)
     assert_type([document.value async for document in typed.scan()], list[Flight])
-    assert_type(await typed.bulk([Flight(1)]), BulkResult)
+    assert_type(await typed.put_many([Flight(1)]), BulkResult)
     await typed.put({"number": 1})  # type: ignore[arg-type]
     await client.table("d.t", document_type=Leg).put({"number": 1})
     assert_type(await client.schemas.get("s"), SchemaVersion)
