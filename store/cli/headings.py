@@ -60,9 +60,7 @@ HEADINGS: Final = {
         Line({"top": ("top",), "slow": ("slow",)}, "Watch all nodes, or show the calls that took long"),
         Line({"member": ("member", "member_grow")}, "List, add, promote, remove and rebuild members"),
         Line({"auth": ("auth",), "quota": ("quota",)}, "Principals, tokens and roles; limits of use"),
-        Line(
-            {"backup": ("backup",), "restore": ("restore",)}, "Back up a whole cluster, or restore it into an empty one"
-        ),
+        Line({"backup": ("backup", "backup_restore")}, "Back up a whole cluster, or restore it into an empty one"),
         Line({"gc": ("gc",), "lease": ("lease",)}, "Collection of old versions, and leases that delay it"),
         Line({"clock": ("clock",)}, "The server's clock, and timestamps to read at"),
     ),
@@ -80,7 +78,6 @@ HEADINGS: Final = {
 HELPS: Final = {
     "auth": "Roles: principals, their tokens and their rights.",
     "auth principal": "Principals and their tokens.",
-    "backup": "Backups of a whole cluster, in directories.",
     "config": "The settings of servers and of this command line.",
     "context": "Names for clusters and their connection settings.",
     "db": "Databases.",

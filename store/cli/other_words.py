@@ -138,6 +138,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 MOVED: Final[Mapping[str, str]] = {
     "cluster": "dev",
+    "restore": "backup restore",
 }
 """Words that once began a command, and the words that begin it now."""
 

@@ -70,7 +70,7 @@ def test_data_behind_roles_is_restored_once_roles_are_on(
         with pytest.raises(InvalidArgument, match=REFUSED):
             restore_backup(client, RestoreRequest(tuesday))
         cli = CommandLine(server.endpoint, capfdbinary, monkeypatch)
-        cli("restore", str(tuesday), "-q", expect=2)
+        cli("backup", "restore", str(tuesday), "-q", expect=2)
         assert "cortado auth enable" in cli.err
         assert client.kv("n").get(b"k") is None
         token = with_roles(server.endpoint)
@@ -80,7 +80,7 @@ def test_data_behind_roles_is_restored_once_roles_are_on(
             client.kv("n").get(b"k")
     with running_server(tmp_path / "open") as server, Client(server.endpoint) as client:
         cli = CommandLine(server.endpoint, capfdbinary, monkeypatch)
-        cli("restore", str(tuesday), "-q", "--without-roles")
+        cli("backup", "restore", str(tuesday), "-q", "--without-roles")
         assert client.kv("n").get(b"k").value == b"2"  # type: ignore[union-attr]
 
 

@@ -144,7 +144,7 @@ def test_operators_see_the_commands_for_what_is_no_act_and_each_exists(console: 
     page = get(console, "/ui").text
     section = page[page.index('id="commands"') :]
     commands = [unescape(each) for each in re.findall(r"<code>(cortado [^<]+)</code>", section)]
-    assert {each.split()[1] for each in commands} == {"backup", "restore", "scrub", "damage", "recover"}
+    assert {each.split()[1] for each in commands} == {"backup", "scrub", "damage", "recover"}
     for each in commands:
         command, words = found(each.split()[1:], each)
         command.make_context(each, words)

@@ -1,4 +1,4 @@
-"""``cortado restore``: a backup into an empty cluster."""
+"""``cortado backup restore``: a backup into an empty cluster."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cortado.store.cli.tree import command
 
 
 @command(
-    "restore",
+    "backup restore",
     examples="""
-        cortado restore monday/
-        cortado restore with-history/ --at 0.1763643600000.2
-        cortado restore --abandon
+        cortado backup restore monday/
+        cortado backup restore with-history/ --at 0.1763643600000.2
+        cortado backup restore --abandon
     """,
 )
 def restore(
