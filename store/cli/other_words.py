@@ -139,6 +139,9 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 MOVED: Final[Mapping[str, str]] = {
     "cluster": "dev",
     "restore": "backup restore",
+    "kv list": "namespace list",
+    "kv drop": "namespace drop",
+    "kv undrop": "namespace undrop",
 }
 """Words that once began a command, and the words that begin it now."""
 

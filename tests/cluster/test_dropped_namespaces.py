@@ -223,28 +223,28 @@ def cli(
 
 
 def test_the_command_line_asks_drops_lists_and_brings_back(cli: CommandLine, client: Client, name: str) -> None:
-    cli("kv", "drop", name, expect=REFUSED)
+    cli("namespace", "drop", name, expect=REFUSED)
     assert "--yes" in cli.err
-    cli("kv", "drop", name, expect=130, stdin=b"n\n")
-    assert cli("kv", "drop", name, "--dry-run").startswith(b"would drop all pairs of namespace")
+    cli("namespace", "drop", name, expect=130, stdin=b"n\n")
+    assert cli("namespace", "drop", name, "--dry-run").startswith(b"would drop all pairs of namespace")
     assert found(client, name) == FIVE
     before = str(client.now())
-    assert {"namespace": name} in cli.json("kv", "list")
-    (record,) = cli.json("kv", "drop", name, "--yes")
+    assert {"namespace": name} in cli.json("namespace", "list")
+    (record,) = cli.json("namespace", "drop", name, "--yes")
     assert (record["kind"], record["name"]) == ("namespace", name)
-    assert record in cli.json("kv", "list", "--dropped")
+    assert record in cli.json("namespace", "list", "--dropped")
     assert record not in cli.json("table", "list", "--dropped")
-    assert {"namespace": name} not in cli.json("kv", "list")
-    assert {"namespace": name} in cli.json("kv", "list", "--at", before)
-    cli("kv", "list", "--at", before, "--dropped", expect=REFUSED)
-    for command in (["kv", "drop", name, "--yes"], ["kv", "drop", name, "--dry-run"]):
+    assert {"namespace": name} not in cli.json("namespace", "list")
+    assert {"namespace": name} in cli.json("namespace", "list", "--at", before)
+    cli("namespace", "list", "--at", before, "--dropped", expect=REFUSED)
+    for command in (["namespace", "drop", name, "--yes"], ["namespace", "drop", name, "--dry-run"]):
         cli(*command, expect=NOT_FOUND)
     cli("kv", "put", name, "k1", "new")
     [version] = cli.json("mvcc", "show", "kv", name, "k1")
     assert f"kv {record['number']} (" in json.dumps(version), "of the generation that the name means"
-    cli("kv", "undrop", name, expect=4)
+    cli("namespace", "undrop", name, expect=4)
     cli("kv", "delete", name, "k1")
-    assert cli.json("kv", "undrop", name, "--number", str(record["number"])) == [{"namespace": name}]
+    assert cli.json("namespace", "undrop", name, "--number", str(record["number"])) == [{"namespace": name}]
     assert found(client, name) == FIVE
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.additions import Addition
-from cortado.store.cli.answers import Answer, Rows, Said
+from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm, dry_delete
 from cortado.store.cli.common_options import (
     SHOWN_MAX,
@@ -22,12 +22,10 @@ from cortado.store.cli.common_options import (
     MatchOption,
     MaxBadOption,
     NamespaceArgument,
-    NumberOption,
     PairKeyArgument,
     PrefixOption,
     ReverseOption,
     TtlOption,
-    as_of,
 )
 from cortado.store.cli.failures import OK
 from cortado.store.cli.numbers import expires_of
@@ -286,79 +284,6 @@ def delete_range(
         confirm(f"Delete {_range_text(lower, upper, prefix)} of namespace {namespace}?", yes=yes)
         deleted = kv.delete_range(start, end, prefix=beginning)
     return Said(f"{count(deleted, 'key')} deleted", {"deleted": deleted})
-
-
-@command(
-    "kv list",
-    examples="""
-        cortado kv list
-        cortado kv list -o json
-        cortado kv list --dropped
-    """,
-)
-def list_namespaces(
-    session: Session,
-    dropped: Annotated[bool, Option("--dropped", help="List drops whose data is not cleared yet, instead.")] = False,
-    at: AtOption = None,
-) -> Answer:
-    """List the namespaces that have pairs."""
-    from cortado.store.cli.drops import dropped_rows
-
-    with session.client() as client:
-        if dropped:
-            if at is not None:
-                raise InvalidArgument("--at", "must not be given together with --dropped")
-            return dropped_rows([each for each in client.dropped() if each.kind == "namespace"])
-        names = as_of(client, at).namespaces()
-    return Rows(("namespace",), [(name,) for name in names], [{"namespace": name} for name in names])
-
-
-@command(
-    "kv drop",
-    examples="""
-        cortado kv drop sessions --dry-run
-        cortado kv drop sessions --yes
-    """,
-)
-def drop(
-    session: Session, namespace: NamespaceArgument, dry_run: DryRunOption = False, yes: YesOption = False
-) -> Answer:
-    """Drop all pairs of a namespace at once, however many they are.
-
-    They can be undropped until the grace is over, which is as long as the cluster keeps old versions. Reads at an
-    earlier time find them until then.
-    """
-    from cortado.store.cli.drops import record_json
-
-    with session.client() as client:
-        if dry_run:
-            return _dry_drop(namespace, is_empty=not any(client.kv(namespace).scan(limit=1, keys_only=True)))
-        confirm(f"Drop all pairs of namespace {namespace}?", yes=yes)
-        record = client.drop_namespace(namespace)
-    return Said(f"dropped namespace {namespace}: number {record.number}", record_json(record))
-
-
-def _dry_drop(namespace: str, *, is_empty: bool) -> Answer:
-    if is_empty:
-        raise NotFound("namespace", namespace)
-    would: dict[str, Any] = {"namespace": namespace}
-    return Said(f"would drop all pairs of namespace {namespace}", would, note=UNCHANGED)
-
-
-@command(
-    "kv undrop",
-    examples="""
-        cortado kv undrop sessions
-    """,
-)
-def undrop(session: Session, namespace: NamespaceArgument, number: NumberOption = None) -> Answer:
-    """Bring back the pairs of a dropped namespace, with their history.
-
-    Refused if pairs were written to it since.
-    """
-    with session.client() as client:
-        client.undrop_namespace(namespace, number=number)
-    return Said(f"undropped namespace {namespace}", {"namespace": namespace})
 
 
 def _range(lower: str | None, upper: str | None, prefix: str | None) -> tuple[bytes, bytes, bytes | None]:

@@ -166,7 +166,7 @@ def test_what_runs_by_itself_is_refused_by_name(line: str, batch: Batch) -> None
 
 
 def test_no_command_takes_the_lines_behind_it(batch: Batch, server: FakeServer) -> None:
-    assert batch("kv drop n\ny\n", "-e", server.endpoint) == failures.USAGE
+    assert batch("namespace drop n\ny\n", "-e", server.endpoint) == failures.USAGE
     assert "--yes: must be given, since there is no terminal to ask on" in batch.err
     assert batch('put d.t\n{"a": 1}\n', "-e", server.endpoint) == failures.USAGE
     assert "holds nothing" in batch.err

@@ -166,7 +166,7 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
         terminal.type("--dry-run\n")
         terminal.expect("--dry-run")
         terminal.expect("cortado [")  # The server of the test lists databases, and drops none.
-        terminal.type("kv drop n\n")
+        terminal.type("namespace drop n\n")
         terminal.expect("[y/N]: ")
         terminal.type("n\n")
         terminal.expect("cortado [130]> ")
@@ -187,9 +187,9 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
         over.set()
     assert history.read_text().splitlines() == [
         "db drop flights --dry-run",
-        "kv drop n",
+        "namespace drop n",
         "watch kv n -o json",
         "clock now",
-        "kv drop n",
+        "namespace drop n",
     ]
     assert mode_of(history) == 0o600
