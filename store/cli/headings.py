@@ -42,6 +42,7 @@ HEADINGS: Final = {
             "Show, aggregate or count the documents of a key range",
         ),
         Line({"kv": ("kv",), "namespace": ("namespace",)}, "Key-value pairs (bytes to bytes), and namespaces"),
+        Line({"now": ("now",)}, "Print a timestamp to read at, again and again"),
         Line({"txn": ("txn",)}, "Transactions over documents and pairs"),
         Line({"watch": ("watch",)}, "Stream changes in commit order, without gaps"),
         Line(
@@ -62,7 +63,7 @@ HEADINGS: Final = {
         Line({"auth": ("auth",), "quota": ("quota",)}, "Principals, tokens and roles; limits of use"),
         Line({"backup": ("backup", "backup_restore")}, "Back up a whole cluster, or restore it into an empty one"),
         Line({"gc": ("gc",), "lease": ("lease",)}, "Collection of old versions, and leases that delay it"),
-        Line({"clock": ("clock",)}, "The server's clock, and timestamps to read at"),
+        Line({"clock": ("clock",)}, "The clock of a server; a new epoch, after a wrong one"),
     ),
     "Repair": (
         Line({"doctor": ("doctor",)}, "Check nodes, this host, data, certificates and logs"),

@@ -139,6 +139,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 MOVED: Final[Mapping[str, str]] = {
     "cluster": "dev",
     "restore": "backup restore",
+    "clock now": "now",
     "kv list": "namespace list",
     "kv drop": "namespace drop",
     "kv undrop": "namespace undrop",

@@ -54,23 +54,6 @@ def show(session: Session) -> Answer:
 
 
 @command(
-    "clock now",
-    examples="""
-        cortado clock now
-        before=$(cortado clock now); cortado scan shop.orders --at "$before"
-    """,
-)
-def now(session: Session) -> Answer:
-    """Print a read timestamp: everything committed so far is at or below it.
-
-    Give it to --at to read one state again and again; later writes are above it.
-    """
-    with session.client() as client:
-        found = str(client.now())
-    return Said(found, {"now": found})
-
-
-@command(
     "clock bump-epoch",
     examples="""
         cortado clock bump-epoch

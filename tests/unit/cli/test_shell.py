@@ -115,7 +115,7 @@ def test_a_quotation_ends_on_its_line(line: str) -> None:
 
 
 def test_the_commands_of_a_batch_share_one_client(server: FakeServer, batch: Batch, opened: list[Client]) -> None:
-    assert batch("db list\n\ndb list --timeout 3\nclock now", "-e", server.endpoint) == failures.OK
+    assert batch("db list\n\ndb list --timeout 3\nnow", "-e", server.endpoint) == failures.OK
     assert batch.out.count("flights") == 2
     assert len(opened) == 1
     with pytest.raises(errors.CortadoError):

@@ -173,7 +173,7 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
         terminal.type("watch kv n -o json\n")
         terminal.expect('"resolved"')
         terminal.interrupt("cortado [130]> ")
-        terminal.type("clock now\n")
+        terminal.type("now\n")
         terminal.expect("cortado> ")
         terminal.type("half of a")
         # Ctrl-C discards the terminal's input. Readline would wait for a key that it was told of.
@@ -189,7 +189,7 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
         "db drop flights --dry-run",
         "namespace drop n",
         "watch kv n -o json",
-        "clock now",
+        "now",
         "namespace drop n",
     ]
     assert mode_of(history) == 0o600
