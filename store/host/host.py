@@ -4,7 +4,7 @@
 
     services ──► Host ──┬── Process: what the replicas share (``process.py``)
     peers ─────►        ├── a thread that writes to the log files, and one that writes to the data
-                        ├── the loop's delay
+                        ├── the loop's delay, and the patrol of all stored data
                         └── Replica, one for each group: log, driver, reads, members, watches, snapshots
 
 The host admits a request, and the replica whose keys it names answers it (:meth:`Host.replica_of`). If it names no key,
@@ -17,6 +17,7 @@ Every coroutine runs on the loop that called :meth:`Host.start`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence, Set
 from typing import Final
 
@@ -25,9 +26,13 @@ from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.retentions import KEEP_ALL
+from cortado.store.engine.interface import Space
 from cortado.store.host.loop_delay import LoopDelay
 from cortado.store.host.opening import open_group
+from cortado.store.host.patrol import Patrol
 from cortado.store.keys.types import LogicalKey
+from cortado.store.log_files.verifying import SegmentDamage
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.slices import SliceReader
 from cortado.store.process.admission import Gate
 from cortado.store.process.budget import Share
@@ -35,6 +40,7 @@ from cortado.store.process.limits import NodeLimits
 from cortado.store.process.log_storage import LogStorage
 from cortado.store.process.process import NodeIdentity, Surroundings, make_process
 from cortado.store.process.range_copies import Answer, Ask
+from cortado.store.process.snapshot_files import delete_files, group_of, names_in
 from cortado.store.process.snapshot_settings import SnapshotSettings
 from cortado.store.process.storage_thread import Storage
 from cortado.store.replica.context import GroupContext
@@ -42,6 +48,7 @@ from cortado.store.replica.group_range import META_GROUP
 from cortado.store.replica.replica import Replica
 from cortado.store.replica.write.log_entry import ENTRY_OVERHEAD_BYTES
 
+_LOG: Final = logging.getLogger(__name__)
 _BAD_CLOCK: Final = "clock"
 
 
@@ -89,6 +96,17 @@ class Host:
         self.loop_delay = LoopDelay(around.monotonic_ms)
         self.scan_path = "python: nothing else was chosen"
         """The reader of scans' slices: ``compiled``, or ``python:`` and why."""
+        self.patrol = Patrol(
+            around.engine,
+            around.log_files,
+            pass_ms=limits.patrol_ms,
+            run_scan=self.process.scan,
+            is_readable=self._is_readable,
+            on_damage=self._found,
+            on_log_damage=self._found_segment,
+            monotonic_ms=around.monotonic_ms,
+        )
+        """Reads all that is stored again and again."""
         self._joining = joining
         self._make_thread = around.thread
         self._make_here = around.here
@@ -104,14 +122,59 @@ class Host:
         Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
         """
         loop = asyncio.get_running_loop()
-        opened = open_group(self.process, META_GROUP, joining=self._joining)
+        logs = self.process.log_files.take_groups()
+        opened = open_group(self.process, META_GROUP, logs, joining=self._joining)
         self.log_thread = self._make_log_storage(loop)
         self.storage_thread = self._make_thread(loop, "storage")
         group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
         self.meta = self._replicas[META_GROUP.group_id] = Replica(group)
+        self.meta.driver.on_configured = self._connect
         self.loop_delay.start(loop)
         self.process.clock_watch.start(self._voters, self._veto_clock)
-        await self.meta.start()
+        await self._delete_strange_snapshots()
+        for each in self._replicas.values():
+            await each.look_for_leftovers()
+        await self._verify()
+        for each in self._replicas.values():
+            await each.serve()
+
+    async def _delete_strange_snapshots(self) -> None:
+        """Delete the snapshot files that belong to no group here; each replica looks after its own."""
+        files, groups = self.process.snapshot_files, self._replicas.keys()
+        await self.process.scan(
+            lambda: delete_files(files, [name for name in names_in(files) if group_of(name) not in groups])
+        )
+
+    async def _verify(self) -> None:
+        """Verify as much as the walk at a start has time for, and go on in the background."""
+        for each in self.process.engine.disordered:
+            if each.space is Space.CHANGES:
+                # A reader of the index sees it, and looks at the versions instead.
+                _LOG.warning("keys of the index of changes are out of their order")
+                continue
+            damage = Damage.of_disorder(each)
+            _LOG.critical("stored data is damaged: %s", damage.what)
+            self._found(damage)
+        await self.patrol.walk(self.process.limits.walk_ms)
+        self.patrol.start()
+
+    def _found(self, damage: Damage) -> None:
+        for each in self._replicas.values():
+            each.integrity.found(damage)
+
+    def _found_segment(self, damage: SegmentDamage) -> None:
+        """Report a damaged log file, which may hold entries of every group."""
+        for each in self._replicas.values():
+            each.integrity.found_segment(damage)
+
+    def _is_readable(self) -> bool:
+        return any(not each.store.unreadable for each in self._replicas.values())
+
+    def _connect(self, roster: Roster) -> None:
+        """Connect to the members of the meta group, which every node is one of."""
+        self.process.transport.configure(roster)
+        # With two nodes either clock may be right; with three, the other two can tell at once.
+        self.process.clock_watch.compare()
 
     def _make_log_storage(self, loop: asyncio.AbstractEventLoop) -> Storage:
         thread = self._make_thread(loop, "log")
@@ -132,6 +195,7 @@ class Host:
             for each in self._replicas.values():
                 await each.hand_over()
         self.process.life.is_stopping = True
+        await self.patrol.stop()
         for each in self._replicas.values():
             await each.stop()
         self.log_thread.stop()

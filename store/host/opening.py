@@ -52,9 +52,11 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) 
     return replace(stored, hard_state=replace(state, owner=owner))
 
 
-def open_group(process: Process, of: GroupRange, *, joining: Roster | None) -> OpenedGroup:
-    """Open the group as it is stored. Without a log, begin a group of one; or, if ``joining``, stay empty, and hear the
-    members that let this node in.
+def open_group(
+    process: Process, of: GroupRange, stored_groups: Mapping[int, StoredGroup], *, joining: Roster | None
+) -> OpenedGroup:
+    """Open the group as it is stored, its log among ``stored_groups``. Without a log, begin a group of one; or, if
+    ``joining``, stay empty, and hear the members that let this node in.
 
     Writes, durably, when a group begins. Raises DataLoss if stored data is damaged or contradicts the applied state;
     ResourceExhausted.
@@ -63,7 +65,7 @@ def open_group(process: Process, of: GroupRange, *, joining: Roster | None) -> O
     member = process.identity.as_member(process.identity.storage_id)
     store = VersionStore(process.engine)
     machine = StateMachine(process.engine, store, of)
-    stored = stored_log(log_files.take_groups(), group_id, owner=member.storage_id)
+    stored = stored_log(stored_groups, group_id, owner=member.storage_id)
     if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
         log_files.append(writes)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.store.host.host import Host
+from cortado.store.host.patrol import PatrolProgress
 from cortado.store.process.admission import GateUse
 from cortado.store.process.peer_clocks import ClockOffset
 from cortado.store.replica.features.restoring import RestoreState
 from cortado.store.replica.repair.cases import DamagedItem
-from cortado.store.replica.repair.patrol import PatrolProgress
 from cortado.store.replica.replica import Role
 from cortado.store.replica.snapshots.receiver import ReceiverProgress
 
@@ -100,7 +100,7 @@ def node_status(host: Host) -> NodeStatus:
         restoring=_restore_text(replica.features.restore.state),
         disputes=log.disputes.open,
         slowed=driver.compaction.slowed,
-        patrol=integrity.patrol.progress,
+        patrol=host.patrol.progress,
         damage=integrity.repairs.items(),
         damaged=integrity.repairs.counts.damaged,
         repaired=integrity.repairs.counts.repaired,

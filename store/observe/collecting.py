@@ -325,7 +325,7 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "engine_readers", (), use.readers
     yield "engine_readers_limit", (), use.readers_max
     yield "engine_transactions_total", (), use.transaction_id
-    patrol = sources.host.meta.integrity.patrol.progress
+    patrol = sources.host.patrol.progress
     yield "patrol_read_bytes", (), patrol.read_bytes
     yield "patrol_expected_bytes", (), patrol.expected_bytes
     yield "patrol_passes_total", (), patrol.passes

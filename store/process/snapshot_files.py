@@ -9,21 +9,46 @@ Unsynced bytes may be lost in a crash.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from cortado.errors import NotFound, ResourceExhausted, Unavailable
+from cortado.errors import CortadoError, NotFound, ResourceExhausted, Unavailable
 from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
 from cortado.store.files.regular_files import open_regular
+
+_LOG: Final = logging.getLogger(__name__)
 
 RETRY_DELAY_MS: Final = 1_000
 
 NAME: Final = re.compile(r"[a-z]+-[0-9A-Za-z-]{1,64}")
+_OF_GROUP: Final = re.compile(r"(?:in|out)-([1-9][0-9]{0,19})-.+")
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def made_name(group_id: int, snapshot_id: str) -> str:
+    """Return the file of a snapshot that was made here."""
+    return f"out-{group_id}-{snapshot_id}"
+
+
+def fetched_name(group_id: int, snapshot_id: str) -> str:
+    """Return the file of a snapshot that comes, or came, from a peer."""
+    return f"in-{group_id}-{snapshot_id}"
+
+
+def is_fetched(name: str) -> bool:
+    """Return whether a peer's snapshot is in the file, or a part of it."""
+    return name.startswith("in-")
+
+
+def group_of(name: str) -> int | None:
+    """Return the group whose snapshot is in the file; None for any other file."""
+    found = _OF_GROUP.fullmatch(name)
+    return None if found is None else int(found[1])
 
 
 class SnapshotFiles(Protocol):
@@ -48,6 +73,24 @@ class SnapshotFiles(Protocol):
 
     def free_bytes(self) -> int:
         """Return how many bytes may still be written to the disk."""
+
+
+def names_in(files: SnapshotFiles) -> list[str]:
+    """List the files; none if that fails, which is logged."""
+    try:
+        return files.names()
+    except CortadoError as problem:
+        _LOG.warning("the files of snapshots can't be listed: %s", problem)
+        return []
+
+
+def delete_files(files: SnapshotFiles, names: Sequence[str]) -> None:
+    """Delete the files that can be deleted, and log the others."""
+    for name in names:
+        try:
+            files.remove(name)
+        except CortadoError as problem:
+            _LOG.warning("a leftover of a snapshot was not deleted: %s", problem)
 
 
 def check_room(files: SnapshotFiles, needed_bytes: int) -> None:

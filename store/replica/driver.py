@@ -95,8 +95,8 @@ class Driver:
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.on_doubts: Callable[[], None] = _nothing
         """Called when the log has doubts of followers to take."""
-        self.on_configured: Callable[[], None] = _nothing
-        """Called in the round after which another configuration or registry is in force."""
+        self.on_configured: Callable[[Roster], None] = lambda _roster: None
+        """Called with the members, in the round after which another configuration or registry is in force."""
         self.after_round: Callable[[], None] = _nothing
         """Called after each round: the snapshots look there at the log's needs."""
         self.measures = RoundMeasures()
@@ -398,12 +398,11 @@ class Driver:
                 self.read_index.begin(self.pipeline.acknowledged_ts)
 
     def _send(self, _now_ms: float) -> None:
-        """Hand over the messages that may leave, and tell the transport the members to connect to."""
+        """Hand over the messages that may leave, and report other members than before."""
         roster = self.log.roster
         if roster is not self._roster:
             if roster != self._roster:
-                self._group.process.transport.configure(roster)
-                self.on_configured()
+                self.on_configured(roster)
             self._roster = roster
             self._is_only_voter = self.is_alone
         messages = self.log.outbox()

@@ -42,6 +42,14 @@ class GroupRange:
             (Space.META, *self.applied),
         )
 
+    def overlaps(self, space: Space, start: bytes, end: bytes) -> bool:
+        """Return whether keys of ``[start, end)`` may be the group's; without ``end`` the range has no upper bound.
+        Every group has its record in :attr:`Space.META`."""
+        if space is Space.META:
+            return True
+        low, high = self.bounds(space)
+        return start < high and (not end or low < end)
+
     def bounds(self, space: Space) -> tuple[bytes, bytes]:
         """Return the range of one space."""
         return next((start, end) for each, start, end in self.spaces if each is space)

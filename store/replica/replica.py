@@ -107,8 +107,6 @@ class Replica:
         )
         """Removes old versions and dropped data."""
         self.duties.add("collection", self.collector.run)
-        # With two nodes either clock may be right; with three, the other two can tell at once.
-        driver.on_configured = process.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
         self.leases = Leases(group, driver, self.reads, write=self.keep_house, would_free=self.collector.would_free)
@@ -153,14 +151,15 @@ class Replica:
 
     # --- start and stop ---------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def look_for_leftovers(self) -> None:
+        """Delete leftovers of snapshots, or go on with an installation that was cut off: before :meth:`serve`."""
+        await self.snapshot_receiver.start()
+
+    async def serve(self) -> None:
         """Serve, as :meth:`Host.start` says."""
         driver = self.driver
-        await self.snapshot_receiver.start()
-        # Only now: the leftovers of an installation that was cut off are looked at first.
         driver.after_round = self._look_at_snapshots
         driver.compaction.held_index = lambda: self.snapshot_sender.held_index
-        await self.integrity.start()
         driver.schedule()
         if driver.is_alone:
             await driver.until(

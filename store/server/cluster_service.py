@@ -17,12 +17,12 @@ from cortado.proto.v1 import cluster_pb2
 from cortado.raft.registry import Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
+from cortado.store.host.patrol import PatrolProgress
 from cortado.store.host.status import node_status
 from cortado.store.peers.identity import check_name
 from cortado.store.ports.addresses import check_address
 from cortado.store.replica.controls import epoch_after
 from cortado.store.replica.repair.by_operator import accept_loss, rebuild
-from cortado.store.replica.repair.patrol import PatrolProgress
 from cortado.store.replica.replica import Role
 from cortado.store.replica.write.disk_room import SMALL_BYTES
 from cortado.store.server.convert import timestamp_message

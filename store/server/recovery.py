@@ -40,12 +40,12 @@ from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.host.opening import stored_log
+from cortado.store.host.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.verifying import VerifyingPass
 from cortado.store.replica.apply.applied_state import AppliedState
 from cortado.store.replica.group_range import META_GROUP
-from cortado.store.replica.repair.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.replica.snapshots.marker import applied_key, marker_key, reset_key
 from cortado.store.server.locked_out import MARK
 from cortado.store.server.stores import Stores, read_log_groups

@@ -64,10 +64,8 @@ def equal(world: World) -> bool:
 
 async def patrol(world: World, node: Host) -> None:
     """Let the node's pass over everything go by."""
-    passes = node.meta.integrity.patrol.progress.passes
-    await world.until(
-        lambda: node.meta.integrity.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000
-    )
+    passes = node.patrol.progress.passes
+    await world.until(lambda: node.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000)
 
 
 async def lose_everywhere(world: World, name: str) -> bytes:

@@ -2,8 +2,9 @@
 
 ::
 
-    patrol: a log file can't be read ────────────────────────────────────────────────► damaged segments
-    patrol: reads everything, again and again ──┐
+    the host's patrol: a log file can't be read ──────────────────────────────────────► damaged segments
+    the host's patrol: reads everything, ───────┐
+    again and again                             │
     a read, a copy for a snapshot, a peer ──────┼─► distrust where a true key may be hidden ─► repairs
     examiner: what a leader read is missing ────┘
 
@@ -19,14 +20,12 @@ from typing import Final
 
 from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
-from cortado.store.engine.interface import Space
 from cortado.store.log_files.verifying import SegmentDamage
 from cortado.store.mvcc.damage import Damage
 from cortado.store.process.range_copies import Answer, Ask
 from cortado.store.replica.context import GroupContext
 from cortado.store.replica.driver import Driver
 from cortado.store.replica.repair.damaged_segments import DamagedSegments
-from cortado.store.replica.repair.patrol import Patrol
 from cortado.store.replica.repair.ranges import answer
 from cortado.store.replica.repair.repairs import Repairs
 from cortado.store.replica.write.examining import Examiner, lost, rests_on
@@ -36,11 +35,11 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Integrity:
-    """One replica's patrol, examiner and repairs, wired to its store, its log and its driver."""
+    """One replica's examiner and repairs, wired to its store, its log and its driver."""
 
     def __init__(self, group: GroupContext, driver: Driver, *, on_repaired: Callable[[], None]) -> None:
         """``on_repaired`` hears when stored items were changed."""
-        self._process = process = group.process
+        self._process = group.process
         self._store = store = group.store
         self._of = group.of
         self._loop = asyncio.get_running_loop()
@@ -55,37 +54,13 @@ class Integrity:
             on_failure=driver.fail,
         )
         """The damage here, and the progress of its repair."""
-        self.patrol = Patrol(
-            process.engine,
-            process.log_files,
-            pass_ms=process.limits.patrol_ms,
-            run_scan=process.scan,
-            is_readable=lambda: not store.unreadable,
-            on_damage=self._patrol_found,
-            on_log_damage=self._patrol_found_segment,
-            monotonic_ms=process.monotonic_ms,
-        )
-        """Reads all that is stored again and again."""
         self.damaged_segments = DamagedSegments(group, driver.fail)
-        """Log files that the patrol found damaged."""
+        """Log files that were found damaged."""
         self.examiner = Examiner(store, self._lacks)
         store.on_damage = self._met
         store.newest_request = lambda: self._newest_request(driver)
         group.log.examine = self.examiner.examine
         driver.on_doubts = self._hear_doubts
-
-    async def start(self) -> None:
-        """Verify as much as the walk at a start has time for, and go on in the background."""
-        for each in self._process.engine.disordered:
-            if each.space is Space.CHANGES:
-                # A reader of the index sees it, and looks at the versions instead.
-                _LOG.warning("keys of the index of changes are out of their order")
-                continue
-            damage = Damage.of_disorder(each)
-            _LOG.critical("stored data is damaged: %s", damage.what)
-            self._patrol_found(damage)
-        await self.patrol.walk(self._process.limits.walk_ms)
-        self.patrol.start()
 
     def close(self) -> None:
         """Report nothing more: the node is stopping."""
@@ -94,7 +69,6 @@ class Integrity:
     async def stop(self) -> None:
         """End what runs in the background."""
         self.close()
-        await self.patrol.stop()
         await self.damaged_segments.stop()
         await self.repairs.stop()
 
@@ -126,9 +100,11 @@ class Integrity:
         """On the reader's thread."""
         self._loop.call_soon_threadsafe(self.report, damage)
 
-    def _patrol_found(self, damage: Damage) -> None:
-        """On the scan thread. The damaged items of a range were something else, perhaps another key: no read may miss
-        that."""
+    def found(self, damage: Damage) -> None:
+        """Take the patrol's find, on the scan thread. The damaged items of a range were something else, perhaps another
+        key: no read may miss that. Bad items in a state that is being replaced are no damage of it."""
+        if self._store.unreadable or not self._of.overlaps(damage.space, damage.start, damage.end):
+            return
         if not damage.is_of_one_key and not self.repairs.is_known(damage):
             self._store.distrust(damage)
         self._store.on_damage(damage)
@@ -147,8 +123,8 @@ class Integrity:
             if self._log.disown(doubt.index):
                 self.disowned += 1
 
-    def _patrol_found_segment(self, damage: SegmentDamage) -> None:
-        """On the scan thread."""
+    def found_segment(self, damage: SegmentDamage) -> None:
+        """Take the patrol's find of a damaged log file, on the scan thread."""
         self._loop.call_soon_threadsafe(self._drop_segment, damage)
 
     def _drop_segment(self, damage: SegmentDamage) -> None:

@@ -12,19 +12,13 @@ from typing import Final
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.raft.log import SnapshotMeta
-from cortado.store.process.snapshot_files import check_room
+from cortado.store.process.snapshot_files import check_room, fetched_name
 from cortado.store.replica.context import GroupContext
 from cortado.store.replica.snapshots.file_format import FileHeader, damaged
 from cortado.store.replica.snapshots.file_reader import check_header, header_in
 from cortado.store.replica.snapshots.sender import any_since
 
-FETCHED: Final = "in-"
 _HEADER_BYTES_MAX: Final = 1 << 20
-
-
-def fetched_name(snapshot_id: str) -> str:
-    """Return the file of a snapshot that comes, or came, from a peer."""
-    return FETCHED + snapshot_id
 
 
 class Fetch:
@@ -55,7 +49,7 @@ class Fetch:
 
     @property
     def name(self) -> str:
-        return fetched_name(self.snapshot_id)
+        return fetched_name(self._group_id, self.snapshot_id)
 
     @property
     def size_bytes(self) -> int:

@@ -30,10 +30,11 @@ from cortado.invariants import invariant
 from cortado.raft.log import SnapshotMeta
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.process.snapshot_files import delete_files, fetched_name, group_of, is_fetched, names_in
 from cortado.store.process.storage_thread import Storage, run_job
 from cortado.store.replica.apply.applied_state import AppliedState
 from cortado.store.replica.context import GroupContext
-from cortado.store.replica.snapshots.fetch import FETCHED, Fetch, fetched_name
+from cortado.store.replica.snapshots.fetch import Fetch
 from cortado.store.replica.snapshots.file_reader import Verification, WholeFile
 from cortado.store.replica.snapshots.installation import Installation, read_marker
 from cortado.store.replica.snapshots.marker import applied_key
@@ -157,7 +158,7 @@ class SnapshotReceiver:
     async def start(self) -> None:
         """Delete leftovers, and if a marker stands, pause the driver and begin to make this replica whole."""
         marker = await self._run_scan(lambda: read_marker(self._engine, self._of.group_id))
-        kept = fetched_name(marker.snapshot_id) if marker is not None and marker.snapshot_id else ""
+        kept = self._name(marker.snapshot_id) if marker is not None and marker.snapshot_id else ""
         await self._run_scan(lambda: self._delete_leftovers(kept))
         if marker is None:
             return
@@ -224,7 +225,7 @@ class SnapshotReceiver:
     async def _follow(self, fetch: Fetch) -> None:
         """Fetch the offered snapshot, and install it."""
         offered_id = fetch.snapshot_id
-        await self._run_scan(lambda: self._delete_fetched(but=fetched_name(offered_id)))
+        await self._run_scan(lambda: self._delete_fetched(but=self._name(offered_id)))
         whole = await self._bring(fetch)
         if whole is None:
             # Damaged at its sender: the next offer, of another snapshot, may do.
@@ -419,23 +420,15 @@ class SnapshotReceiver:
             encoded = txn.get(Space.META, applied_key(self._of.group_id))
         return AppliedState() if encoded is None else AppliedState.decode(encoded)
 
+    def _name(self, snapshot_id: str) -> str:
+        return fetched_name(self._of.group_id, snapshot_id)
+
     def _delete_fetched(self, but: str = "") -> None:
-        self._delete([name for name in self._names() if name.startswith(FETCHED) and name != but])
+        delete_files(self._files, [name for name in self._own_files() if is_fetched(name) and name != but])
 
     def _delete_leftovers(self, but: str) -> None:
         """Delete leftovers at a start: also snapshots that were made for peers, which no peer knows of any more."""
-        self._delete([name for name in self._names() if name != but])
+        delete_files(self._files, [name for name in self._own_files() if name != but])
 
-    def _names(self) -> list[str]:
-        try:
-            return self._files.names()
-        except CortadoError as problem:
-            _LOG.warning("leftovers of snapshots can't be listed: %s", problem)
-            return []
-
-    def _delete(self, names: list[str]) -> None:
-        for name in names:
-            try:
-                self._files.remove(name)
-            except CortadoError as problem:
-                _LOG.warning("a leftover of a snapshot was not deleted: %s", problem)
+    def _own_files(self) -> list[str]:
+        return [name for name in names_in(self._files) if group_of(name) == self._of.group_id]

@@ -35,6 +35,7 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound, Re
 from cortado.raft.log import SnapshotMeta
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.process.snapshot_files import made_name
 from cortado.store.replica.apply.applied_state import AppliedState
 from cortado.store.replica.context import GroupContext
 from cortado.store.replica.snapshots.file_writer import SnapshotWriter
@@ -51,11 +52,6 @@ _INSTALLED_BYTES_PER_MS: Final = 20_000
 def any_since(index_min: int) -> str:
     """Return the id that asks for any snapshot of at least this index, if none was offered."""
     return f"{_SINCE}{index_min}"
-
-
-def made_name(snapshot_id: str) -> str:
-    """Return the file of a snapshot that was made here."""
-    return f"out-{snapshot_id}"
 
 
 @dataclass(slots=True)
@@ -199,7 +195,7 @@ class SnapshotSender:
 
     async def _make(self) -> _File:
         snapshot_id = f"{self._random.getrandbits(64):016x}"
-        name = made_name(snapshot_id)
+        name = made_name(self._of.group_id, snapshot_id)
         writer = SnapshotWriter(self._engine, self._files, name, self._of, self._settings, self._known.lost())
         is_complete = False
         try:
@@ -272,7 +268,7 @@ class SnapshotSender:
     def _remove(self, snapshot_id: str) -> None:
         async def remove() -> None:
             try:
-                await self._run_scan(lambda: self._files.remove(made_name(snapshot_id)))
+                await self._run_scan(lambda: self._files.remove(made_name(self._of.group_id, snapshot_id)))
             except CortadoError as problem:
                 _LOG.warning("a snapshot was not deleted: %s", problem)
 
@@ -311,7 +307,7 @@ class SnapshotSender:
         size_bytes = file.meta.size_bytes
         if not 0 <= offset <= size_bytes:
             raise InvalidArgument("offset", f"must be between 0 and the snapshot's {size_bytes} bytes", str(offset))
-        name = made_name(file.meta.snapshot_id)
+        name = made_name(self._of.group_id, file.meta.snapshot_id)
         while offset < size_bytes:
             length = min(self._settings.chunk_bytes, size_bytes - offset)
             chunk = await self._run_scan(partial(self._files.read, name, offset, length))

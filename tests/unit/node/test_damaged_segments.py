@@ -55,7 +55,7 @@ def test_a_rotten_log_file_of_a_leader_or_a_follower_is_dropped_and_its_next_sta
         await world.until(lambda: again.meta.applied.last_ts >= written.ts, "it has all that was written")
         assert read(again, "later", written.ts) == b"w"
         assert all(read(again, f"k{number}", written.ts) == b"v" for number in range(20))
-        assert again.meta.integrity.patrol.progress.damaged == 0
+        assert again.patrol.progress.damaged == 0
 
     world.run(scenario)
 

@@ -1,4 +1,4 @@
-"""The host gives incoming messages to their replica, and ends with any of its replicas."""
+"""The host gives messages and finds of the patrol to their replicas, and ends with any of its replicas."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 from cortado.errors import Internal, NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key, meta_key
+from cortado.store.mvcc.damage import Damage
 from cortado.store.process.range_copies import Ask
-from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP, GroupRange
 from support.node_world import World
 from support.nodes import run, running_node
 
@@ -52,3 +53,51 @@ def test_a_replica_that_fails_ends_the_host_and_the_first_reason_is_told() -> No
             assert await node.process.life.failed() is first
 
     run(scenario)
+
+
+def test_a_start_deletes_snapshot_files_of_groups_that_are_not_here() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        place = world.place("n1", is_first=True)
+        for name in ("in-2-12ab", "out-2-12ab", "out-12ab", "in-1-12ab"):
+            place.snapshot_files.write(name, 0, b"half a snapshot")
+        await place.start()
+        assert place.snapshot_files.names() == []
+
+    world.run(scenario)
+
+
+def test_a_replica_deletes_its_own_leftovers_alone() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [node] = await world.grow("n1")
+        files = world.places["n1"].snapshot_files
+        for name in ("in-2-12ab", "out-2-12ab", "in-1-12ab", "out-1-12ab"):
+            files.write(name, 0, b"half a snapshot")
+        await node.meta.look_for_leftovers()
+        assert files.names() == ["in-2-12ab", "out-2-12ab"]
+
+    world.run(scenario)
+
+
+def test_a_replica_takes_the_finds_of_its_own_range_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [node] = await world.grow("n1")
+        integrity = node.meta.integrity
+        taken: list[Damage] = []
+        monkeypatch.setattr(node.meta.store, "on_damage", taken.append)
+        monkeypatch.setattr(integrity, "_of", GroupRange(2, (b"g", b"p"), b"\x00\x02"))
+        own = [damage(b"a", b"h"), damage(b"m", b"z"), damage(b"a", b"z"), damage(b"", b""), damage(b"h", b"")]
+        for each in [damage(b"a", b"g"), *own, damage(b"p", b"z"), damage(b"z", b"")]:
+            integrity.found(each)
+        assert taken == own
+
+    world.run(scenario)
+
+
+def damage(start: bytes, end: bytes) -> Damage:
+    return Damage(Space.DATA, start, end, "found by the patrol")

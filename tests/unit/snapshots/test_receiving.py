@@ -166,7 +166,7 @@ def test_a_snapshot_that_is_damaged_at_its_sender_is_given_up_and_another_one_ta
         leader, follower = pair(network)
         first = await offer(leader, follower)
         assert isinstance(leader.files, MemorySnapshotFiles)
-        leader.files.damage(f"out-{first.snapshot_id}", 7_000)
+        leader.files.damage(f"out-1-{first.snapshot_id}", 7_000)
         await until(lambda: len(network.fetches) == 2, follower)
         await until(lambda: follower.receiver.progress is None, follower)
         for _ in range(50):
@@ -385,7 +385,7 @@ def test_a_marker_whose_file_is_damaged_gets_another_one() -> None:
         meta = await offer(leader, follower)
         await until(lambda: follower.storage.crashed.is_set(), follower)
         assert isinstance(follower.files, MemorySnapshotFiles)
-        follower.files.damage(f"in-{meta.snapshot_id}", 4_000)
+        follower.files.damage(f"in-1-{meta.snapshot_id}", 4_000)
         await follower.restart()
         await until(follower.is_readable, follower)
         assert contents(engine) == contents(leader.engine)
@@ -401,7 +401,7 @@ def test_a_file_that_is_damaged_while_it_is_installed_is_replaced() -> None:
 
         def damage() -> None:
             assert isinstance(follower.files, MemorySnapshotFiles)
-            follower.files.damage(f"in-{meta.snapshot_id}", meta.size_bytes - 500)
+            follower.files.damage(f"in-1-{meta.snapshot_id}", meta.size_bytes - 500)
 
         follower.driver.on_pause = damage
         await until(lambda: has_installed(follower), follower)

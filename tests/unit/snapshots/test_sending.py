@@ -235,7 +235,7 @@ def test_a_snapshot_goes_when_nobody_has_read_it_for_a_while() -> None:
             sender.now_ms += 59_000
             sender.poll()
             await asyncio.sleep(0.01)
-            assert not is_gone(sender.files, f"out-{meta.snapshot_id}"), "somebody reads it"
+            assert not is_gone(sender.files, f"out-1-{meta.snapshot_id}"), "somebody reads it"
         await reading.aclose()
         sender.now_ms += 59_000
         sender.poll()
@@ -273,7 +273,7 @@ def test_a_reader_that_takes_nothing_keeps_no_other_member_from_its_snapshot() -
 def test_leftovers_of_an_earlier_life_are_deleted_at_the_start() -> None:
     async def scenario() -> None:
         sender = leader()
-        for name in ("out-0123", "in-4567", "in-89"):
+        for name in ("out-1-0123", "in-1-4567", "in-1-89"):
             sender.files.write(name, 0, b"half a snapshot")
             sender.files.sync(name)
         await sender.restart()
@@ -290,8 +290,8 @@ def test_a_snapshot_is_read_from_any_byte_on(offset: int) -> None:
         whole = await read_all(sender, "since-0")
         (name,) = sender.files.names()
         at = offset % len(whole)
-        assert await read_all(sender, name.removeprefix("out-"), at) == whole[at:]
-        assert await read_all(sender, name.removeprefix("out-"), len(whole)) == b""
+        assert await read_all(sender, name.removeprefix("out-1-"), at) == whole[at:]
+        assert await read_all(sender, name.removeprefix("out-1-"), len(whole)) == b""
         await stop_all(sender)
 
     run(scenario)
@@ -302,7 +302,7 @@ def test_what_is_asked_for_wrongly_is_refused() -> None:
         sender = leader()
         size = len(await read_all(sender, "since-0"))
         (name,) = sender.files.names()
-        snapshot_id = name.removeprefix("out-")
+        snapshot_id = name.removeprefix("out-1-")
         for offset in (-1, size + 1):
             with pytest.raises(InvalidArgument, match=r"offset: must be between 0 and"):
                 await read_all(sender, snapshot_id, offset)

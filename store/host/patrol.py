@@ -69,7 +69,8 @@ class PatrolProgress:
 
 class Patrol:
     """The patrol of both stores: :meth:`walk` before the node serves, then :meth:`start`; :meth:`stop` before the scan
-    thread ends. All methods run on the loop."""
+    thread ends. All methods run on the loop. One patrol reads the data of all groups, and each replica takes the finds
+    of its own range."""
 
     def __init__(
         self,
