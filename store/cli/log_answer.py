@@ -1,4 +1,4 @@
-"""The answer of ``cortado raft log``: the stored log of one node, for people and for scripts."""
+"""The answer of ``cortado debug raft``: the stored log of one node, for people and for scripts."""
 
 from __future__ import annotations
 

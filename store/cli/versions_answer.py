@@ -1,4 +1,4 @@
-"""The answer of ``cortado mvcc show``: all versions of a key, for people and for scripts."""
+"""The answer of ``cortado debug mvcc``: all versions of a key, for people and for scripts."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 ::
 
     NodeConnection ─┬─ NodeStatistics   its counts and measures         cortado top
-                    ├─ NodeInspector    its stored data                 cortado raft, mvcc, scrub, damage
+                    ├─ NodeInspector    its stored data                 cortado debug, scrub, damage
                     ├─ settings_of      its settings at its start       cortado config show
                     └─ store/doctor     its own report                  cortado doctor
 

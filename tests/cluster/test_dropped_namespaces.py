@@ -240,7 +240,7 @@ def test_the_command_line_asks_drops_lists_and_brings_back(cli: CommandLine, cli
     for command in (["namespace", "drop", name, "--yes"], ["namespace", "drop", name, "--dry-run"]):
         cli(*command, expect=NOT_FOUND)
     cli("kv", "put", name, "k1", "new")
-    [version] = cli.json("mvcc", "show", "kv", name, "k1")
+    [version] = cli.json("debug", "mvcc", "kv", name, "k1")
     assert f"kv {record['number']} (" in json.dumps(version), "of the generation that the name means"
     cli("namespace", "undrop", name, expect=4)
     cli("kv", "delete", name, "k1")

@@ -160,5 +160,5 @@ def test_a_bulk_load_and_the_command_line_say_when(cluster: Cluster, client: Cli
     assert '"expires_ms"' in cortado("get", "shop.sessions", "cli", "--meta", "-o", "json", *server)
     cortado("update", "shop.sessions", "cli", "--set", "left=2", "--ttl", "none", *server)
     assert '"expires_ms"' not in cortado("get", "shop.sessions", "cli", "--meta", "-o", "json", *server)
-    assert "until" in cortado("mvcc", "show", "row", "shop.sessions", "bulk-7", "--endpoint", cluster.addresses["n1"])
+    assert "until" in cortado("debug", "mvcc", "row", "shop.sessions", "bulk-7", "--endpoint", cluster.addresses["n1"])
     assert "no problems" in cortado("table", "check", "shop.sessions", *server)

@@ -97,11 +97,11 @@ def flip_stored(data_dir: Path, key: bytes, etag: str, value: bytes, *, in_value
 def test_a_running_node_and_its_directory_show_the_same(cluster: Cluster, etags: dict[object, str]) -> None:
     victim = cluster.follower()
     asked = (
-        ("raft", "log"),
-        ("raft", "log", "--from", "3", "--limit", "30"),
-        ("mvcc", "show", "kv", "sessions", "user-010"),
-        ("mvcc", "show", "row", "shop.rows", ROW),
-        ("mvcc", "show", "index", "shop.rows", "by_text", "t", "--limit", "3"),
+        ("debug", "raft"),
+        ("debug", "raft", "--from", "3", "--limit", "30"),
+        ("debug", "mvcc", "kv", "sessions", "user-010"),
+        ("debug", "mvcc", "row", "shop.rows", ROW),
+        ("debug", "mvcc", "index", "shop.rows", "by_text", "t", "--limit", "3"),
     )
     running = [cortado(*each, "-e", f"{cluster.addresses[victim]},{cluster.endpoints}") for each in asked]
     assert cluster.nodes[victim].stop() == 0
@@ -111,7 +111,7 @@ def test_a_running_node_and_its_directory_show_the_same(cluster: Cluster, etags:
     assert before == {path: path.read_bytes() for path in before}, "nothing was changed"
     cluster.start(victim)
     cluster.wait_converged()
-    cortado("raft", "log", "--data-dir", str(cluster.nodes[victim].data_dir), expect=8)
+    cortado("debug", "raft", "--data-dir", str(cluster.nodes[victim].data_dir), expect=8)
     state, *entries = running[1]
     assert (state["state"]["applied_index"], len(entries)) == (state["state"]["last_index"], 30)
     pair, row = running[2], running[3]
@@ -121,7 +121,7 @@ def test_a_running_node_and_its_directory_show_the_same(cluster: Cluster, etags:
 
 
 def test_every_change_is_found_in_the_log_under_its_timestamp(cluster: Cluster, etags: dict[object, str]) -> None:
-    _, *lines = cortado("raft", "log", "--from", "1", "-e", cluster.endpoints)
+    _, *lines = cortado("debug", "raft", "--from", "1", "-e", cluster.endpoints)
     commands = [command for line in lines for command in line["entry"].get("commands", [])]
     by_ts = {each["timestamp"]: each for each in commands}
     assert [change["text"].rpartition(" @")[0] for change in by_ts[etags[ROW]]["changes"]] == [
@@ -173,7 +173,7 @@ def test_bits_in_keys_and_in_a_value_are_found_named_and_mended(cluster: Cluster
     others = " and ".join(name for name in ("n1", "n2", "n3") if name != victim)
     assert missing[row_key]["message"] == f"not found here; {others} hold it"
     address = cluster.addresses[victim]
-    assert cortado("mvcc", "show", "kv", "sessions", PAIR.decode(), "-e", address) == [], "a read would miss it"
+    assert cortado("debug", "mvcc", "kv", "sessions", PAIR.decode(), "-e", address) == [], "a read would miss it"
 
     assert cortado("member", "rebuild", victim, "--dry-run", "-e", cluster.endpoints)[0]["would_rebuild"] == victim
     cortado("member", "rebuild", victim, "-e", cluster.endpoints, expect=2)

@@ -86,7 +86,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["put", "d.t", "{"], "DOCUMENT"),
         (["update", "d.t", "1"], "--set: must name at least one field, unless --ttl is given"),
         (["table", "create", "d.t", "--key", "a", "--index", "x"], "--index"),
-        (["key", "decode", "xyz"], "HEX"),
+        (["debug", "key", "decode", "xyz"], "HEX"),
         (["server", "--map-size", "big"], "--map-size"),
         (["server", "--listen", "0.0.0.0:1"], "or --insecure"),
         (["server", "--limit.writes", "1"], "--limit.writes-max"),
@@ -98,7 +98,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["watch", "kv", "n", "--after", "noon"], "--after"),
         (["watch", "kv", "n", "--until", "2026-01-01T00:00:00"], "--until"),
         (["top", "--interval", "0.1", "--once"], "--interval"),
-        (["key", "decode", ""], "HEX"),
+        (["debug", "key", "decode", ""], "HEX"),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])

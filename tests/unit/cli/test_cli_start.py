@@ -37,7 +37,7 @@ def test_what_asks_no_server_loads_no_client_and_no_rich(arguments: list[str]) -
     assert not loaded_by(arguments) & set(HEAVY)
 
 
-@pytest.mark.parametrize("words", ["cortado st", "cortado kv ", "cortado kv get --", "cortado mvcc show "])
+@pytest.mark.parametrize("words", ["cortado st", "cortado kv ", "cortado kv get --", "cortado debug mvcc "])
 def test_completing_a_word_loads_no_client_and_no_rich(words: str) -> None:
     assert not completing(words) & set(HEAVY)
 

@@ -52,10 +52,10 @@ def stopped(tmp_path: Path) -> Path:
 
 
 def test_a_key_that_is_encoded_is_decoded_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["key", "encode", "kv", "sessions", "user/1", "--version-at", str(TS)]) == failures.OK
+    assert run(["debug", "key", "encode", "kv", "sessions", "user/1", "--version-at", str(TS)]) == failures.OK
     [encoded] = lines(capsys)
     assert encoded.startswith(PAIR)
-    assert run(["key", "decode", encoded, "-o", "json", *NOBODY]) == failures.OK
+    assert run(["debug", "key", "decode", encoded, "-o", "json", *NOBODY]) == failures.OK
     [shown] = map(json.loads, lines(capsys))
     assert shown["timestamp"] == str(TS)
     assert [part["value"] for part in shown["parts"]] == ["sessions", "dXNlci8x"]
@@ -63,7 +63,7 @@ def test_a_key_that_is_encoded_is_decoded_again(capsys: pytest.CaptureFixture[st
 
 def test_a_key_is_decoded_without_a_server_by_ids_and_from_escaped_text(capsys: pytest.CaptureFixture[str]) -> None:
     escaped = "t\\x00\\x03\\x00\\x07r0UA\\x00\\x01"
-    assert run(["key", "decode", escaped, PAIR, "ff", *NOBODY, "--timeout", "0.2"]) == failures.OK
+    assert run(["debug", "key", "decode", escaped, PAIR, "ff", *NOBODY, "--timeout", "0.2"]) == failures.OK
     shown = capsys.readouterr()
     assert shown.out.splitlines() == ['row 3.7 ("UA")', "kv (\"sessions\", b'user/1')", "raw ff"]
     assert "tables are shown by their ids" in shown.err
@@ -71,7 +71,7 @@ def test_a_key_is_decoded_without_a_server_by_ids_and_from_escaped_text(capsys: 
 
 @pytest.mark.parametrize("namespace", ["", "n" * 600])
 def test_a_key_that_cannot_be_is_refused(namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["key", "encode", "kv", namespace, "k"]) == failures.USAGE
+    assert run(["debug", "key", "encode", "kv", namespace, "k"]) == failures.USAGE
     assert capsys.readouterr().out == ""
 
 
@@ -84,9 +84,9 @@ def test_a_stopped_directory_is_scrubbed_and_not_changed(stopped: Path, capsys: 
     finding, verdict = map(json.loads, lines(capsys))
     assert (finding["finding"]["kind"], finding["finding"]["replicas"]) == ("CHECKSUM", ["node-1"])
     assert verdict["scrub"]["problems"] == 1
-    assert run(["mvcc", "show", "kv", "n", "sound", "--data-dir", str(stopped)]) == failures.OK
-    assert run(["mvcc", "show", "kv", "n", "damaged", "--data-dir", str(stopped)]) == failures.DAMAGE
-    assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.OK
+    assert run(["debug", "mvcc", "kv", "n", "sound", "--data-dir", str(stopped)]) == failures.OK
+    assert run(["debug", "mvcc", "kv", "n", "damaged", "--data-dir", str(stopped)]) == failures.DAMAGE
+    assert run(["debug", "raft", "--data-dir", str(stopped)]) == failures.OK
     assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before}
     assert sorted(before) == sorted(path for path in stopped.rglob("*") if path.is_file())
 
@@ -94,7 +94,7 @@ def test_a_stopped_directory_is_scrubbed_and_not_changed(stopped: Path, capsys: 
 def test_a_stopped_nodes_log_is_shown_with_its_vote_and_entries(
     stopped: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["raft", "log", "--data-dir", str(stopped), "-o", "json"]) == failures.OK
+    assert run(["debug", "raft", "--data-dir", str(stopped), "-o", "json"]) == failures.OK
     state, *entries = map(json.loads, lines(capsys))
     assert (state["state"]["term"], state["state"]["voted_for"], state["state"]["base_index"]) == (1, "node-1", 4)
     assert [(each["entry"]["index"], each["entry"]["kind"]) for each in entries] == [(5, "nothing")]
@@ -107,7 +107,7 @@ def test_a_flipped_bit_in_a_log_file_is_named_by_file_and_byte(
     content = bytearray(file.read_bytes())
     content[content.index(b"node-1")] ^= 1
     file.write_bytes(content)
-    assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.DAMAGE
+    assert run(["debug", "raft", "--data-dir", str(stopped)]) == failures.DAMAGE
     assert f"the log file {file.name} (byte " in capsys.readouterr().err
     assert run(["scrub", "--data-dir", str(stopped), "-o", "json"]) == failures.DAMAGE
     of_log = next(each["finding"] for each in map(json.loads, lines(capsys)) if "finding" in each)
@@ -118,14 +118,14 @@ def test_a_flipped_bit_in_a_log_file_is_named_by_file_and_byte(
 
 def test_a_copy_without_a_lock_file_is_read_and_gets_none(stopped: Path) -> None:
     (stopped / "LOCK").unlink()
-    assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.OK
+    assert run(["debug", "raft", "--data-dir", str(stopped)]) == failures.OK
     assert not (stopped / "LOCK").exists()
 
 
 def test_a_directory_in_use_is_refused(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine = open_lmdb(stopped)
     try:
-        for command in (["raft", "log"], ["scrub"], ["mvcc", "show", "kv", "n", "sound"]):
+        for command in (["debug", "raft"], ["scrub"], ["debug", "mvcc", "kv", "n", "sound"]):
             assert run([*command, "--data-dir", str(stopped)]) == failures.DAMAGE
             assert f"in use by process {os.getpid()}" in capsys.readouterr().err
     finally:
@@ -144,9 +144,9 @@ def test_data_that_is_no_state_is_not_shown_as_one(stopped: Path, capsys: pytest
     with engine.write() as txn:
         txn.put(Space.META, marker_key(1), Marker("snapshot", 9, 2).encode())
     engine.close()
-    assert run(["mvcc", "show", "kv", "n", "sound", "--data-dir", str(stopped)]) == failures.USAGE
+    assert run(["debug", "mvcc", "kv", "n", "sound", "--data-dir", str(stopped)]) == failures.USAGE
     assert "receiving a snapshot" in capsys.readouterr().err
-    assert run(["raft", "log", "--data-dir", str(stopped), "-o", "json"]) == failures.OK
+    assert run(["debug", "raft", "--data-dir", str(stopped), "-o", "json"]) == failures.OK
     assert json.loads(lines(capsys)[0])["state"]["installing"]
 
 
@@ -183,7 +183,7 @@ def test_bash_completes_commands_with_the_script(tmp_path: Path, capsys: pytest.
     command = tmp_path / "cortado"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m cortado.store.cli "$@"\n')
     command.chmod(0o755)
-    typed = 'COMP_WORDS=(cortado mvcc show k); COMP_CWORD=3; _cortado_completion cortado; echo "${COMPREPLY[@]}"'
+    typed = 'COMP_WORDS=(cortado debug mvcc k); COMP_CWORD=3; _cortado_completion cortado; echo "${COMPREPLY[@]}"'
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     shown = subprocess.run(
         ["bash", "-c", f"source {script}; {typed}"], capture_output=True, text=True, check=True, env=environment

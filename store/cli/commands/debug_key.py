@@ -1,4 +1,4 @@
-"""``cortado key``: stored keys for people, and the other way round."""
+"""``cortado debug key``: stored keys for people, and the other way round."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class _Keys:
 
 
 @command(
-    "key decode",
+    "debug key decode",
     examples="""
-        cortado key decode 740000000172
-        cortado key decode 6b3073657373696f6e730001000000002c757365722f310001 -o json
-        cortado key decode 0000000165000000000000002a
+        cortado debug key decode 740000000172
+        cortado debug key decode 6b3073657373696f6e730001000000002c757365722f310001 -o json
+        cortado debug key decode 0000000165000000000000002a
     """,
 )
 def decode(session: Session, keys: HexArgument) -> Answer:
@@ -77,11 +77,11 @@ def decode(session: Session, keys: HexArgument) -> Answer:
 
 
 @command(
-    "key encode kv",
+    "debug key encode kv",
     remote=False,
     examples="""
-        cortado key encode kv sessions user/1
-        cortado key encode kv sessions user/1 --version-at 0.1763643600000.2
+        cortado debug key encode kv sessions user/1
+        cortado debug key encode kv sessions user/1 --version-at 0.1763643600000.2
     """,
 )
 def encode_pair(
@@ -109,9 +109,9 @@ def encode_pair(
 
 
 @command(
-    "key encode row",
+    "debug key encode row",
     examples="""
-        cortado key encode row flights.airlines UA
+        cortado debug key encode row flights.airlines UA
     """,
 )
 def encode_row(
@@ -128,9 +128,9 @@ def encode_row(
 
 
 @command(
-    "key encode index",
+    "debug key encode index",
     examples="""
-        cortado key encode index flights.flights by_tailnum N14228
+        cortado debug key encode index flights.flights by_tailnum N14228
     """,
 )
 def encode_entry(

@@ -1,4 +1,4 @@
-"""``cortado raft``: the replicated log of one node, as it is stored."""
+"""``cortado debug raft``: the replicated log of one node, as it is stored."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CHANGES_MAX: Final = 1_000
 
 
 @command(
-    "raft log",
+    "debug raft",
     examples="""
-        cortado raft log
-        cortado raft log --from 41 --limit 3 -e 127.0.0.1:7622
-        cortado raft log --data-dir /var/lib/cortado -o json
+        cortado debug raft
+        cortado debug raft --from 41 --limit 3 -e 127.0.0.1:7622
+        cortado debug raft --data-dir /var/lib/cortado -o json
     """,
 )
 def log(

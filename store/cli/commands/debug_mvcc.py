@@ -1,4 +1,4 @@
-"""``cortado mvcc``: all versions of a key, as one node has stored them."""
+"""``cortado debug mvcc``: all versions of a key, as one node has stored them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _LimitOption: TypeAlias = Annotated[
 
 
 @command(
-    "mvcc show kv",
+    "debug mvcc kv",
     examples="""
-        cortado mvcc show kv sessions user:1
-        cortado mvcc show kv sessions user:1 --data-dir /var/lib/cortado -o json
+        cortado debug mvcc kv sessions user:1
+        cortado debug mvcc kv sessions user:1 --data-dir /var/lib/cortado -o json
     """,
 )
 def show_pair(
@@ -62,10 +62,10 @@ def show_pair(
 
 
 @command(
-    "mvcc show row",
+    "debug mvcc row",
     examples="""
-        cortado mvcc show row flights.airlines UA
-        cortado mvcc show row flights.flights 2013-01-01T10:00:00Z UA -e 127.0.0.1:7622
+        cortado debug mvcc row flights.airlines UA
+        cortado debug mvcc row flights.flights 2013-01-01T10:00:00Z UA -e 127.0.0.1:7622
     """,
 )
 def show_row(
@@ -90,9 +90,9 @@ def show_row(
 
 
 @command(
-    "mvcc show index",
+    "debug mvcc index",
     examples="""
-        cortado mvcc show index flights.flights by_tailnum N14228
+        cortado debug mvcc index flights.flights by_tailnum N14228
     """,
 )
 def show_entry(
@@ -121,9 +121,9 @@ def show_entry(
 
 
 @command(
-    "mvcc show key",
+    "debug mvcc key",
     examples="""
-        cortado mvcc show key 6b3073657373696f6e730001000000002c757365722f310001
+        cortado debug mvcc key 6b3073657373696f6e730001000000002c757365722f310001
     """,
 )
 def show_key(
