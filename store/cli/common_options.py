@@ -3,6 +3,7 @@ used."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -155,3 +156,11 @@ def chosen_columns(text: str | None) -> list[str] | None:
     if not all(names):
         raise InvalidArgument("--columns", "must name fields, separated by commas", repr(text))
     return names
+
+
+def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
+    """Raise InvalidArgument for the first of ``others`` that is given beside ``option``."""
+    from cortado.errors import InvalidArgument
+
+    for name in (name for name, is_given in others.items() if is_given):
+        raise InvalidArgument(name, f"must not be given together with {option}")

@@ -37,10 +37,7 @@ HEADINGS: Final = {
             {"update": ("documents",), "add": ("documents",)},
             "Change fields of a document, or add to a number in it",
         ),
-        Line(
-            {"scan": ("documents",), "count": ("documents",)},
-            "Show, aggregate or count the documents of a key range",
-        ),
+        Line({"scan": ("documents",)}, "Show, aggregate or count the documents of a key range"),
         Line({"kv": ("kv",), "namespace": ("namespace",)}, "Key-value pairs (bytes to bytes), and namespaces"),
         Line({"now": ("now",)}, "Print a timestamp to read at, again and again"),
         Line({"txn": ("txn",)}, "Transactions over documents and pairs"),

@@ -25,7 +25,8 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "--top": ("--limit",),
     "--head": ("--limit",),
     "--max-items": ("--limit",),
-    "--count": ("--count-only", "--limit"),
+    "--count": ("--limit",),
+    "--count-only": ("--count",),
     "--size": ("--limit",),
     "--desc": ("--reverse",),
     "--descending": ("--reverse",),
@@ -138,6 +139,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 MOVED: Final[Mapping[str, str]] = {
     "cluster": "dev",
+    "count": "scan --count",
     "restore": "backup restore",
     "clock now": "now",
     "key": "debug key",

@@ -130,7 +130,7 @@ def test_a_line_that_is_no_json_is_one_refused_row_and_all_others_are_stored_and
     file.write_text("\n".join(pairs))
     [counted] = cortado.json("kv", "put", database, "--file", str(file), expect=2)
     assert (counted["written"], counted["refused"]) == (2_599, 1)
-    assert cortado("kv", "scan", database, "--count-only") == "2599\n"
+    assert cortado("kv", "scan", database, "--count") == "2599\n"
 
 
 def test_a_load_that_is_ended_says_what_it_has_stored(cortado: Shell, flights: str, tmp_path: Path) -> None:
@@ -303,9 +303,12 @@ def test_a_subject_that_does_not_exist_is_not_compatible_with_everything(cortado
 def test_what_rows_come_to_is_shown_to_people_and_to_scripts(cortado: Shell, flights: str) -> None:
     late = [{**DOCUMENT, "flight": number, "carrier": "UAB"[number % 2 :], "delay": number / 2} for number in range(10)]
     cortado("put", flights, stdin="".join(json.dumps(each) + "\n" for each in late))
-    assert cortado("count", flights) == "10 documents\n"
-    assert cortado.json("count", flights, KEY[0], "AB") == [{"count": 5}]
-    assert cortado.json("count", flights, "--filter", "delay > 4") == [{"count": 1}]
+    assert cortado("scan", flights, "--count") == "10 documents\n"
+    assert cortado.json("scan", flights, KEY[0], "AB", "--count") == [{"count": 5}]
+    assert cortado.json("scan", flights, "--filter", "delay > 4", "--count") == [{"count": 1}]
+    for option in (["--reverse"], ["--limit", "1"], ["--columns", "delay"], ["--aggregate", "count(*)"], ["--meta"]):
+        cortado("scan", flights, "--count", *option, expect=2)
+        assert f"{option[0]}: must not be given together with --count" in cortado.err
     asked = ("scan", flights, "--aggregate", "count(*) as n, sum(delay) as late, min(time_hour) as first")
     assert cortado.json(*asked) == [{"n": 10, "late": 22.5, "first": KEY[0]}]
     assert cortado.json(*asked, "--group-by", "carrier", "--limit", "1") == [

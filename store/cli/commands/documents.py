@@ -1,4 +1,4 @@
-"""``cortado get``, ``put``, ``update``, ``add``, ``delete``, ``scan`` and ``count``: documents of tables."""
+"""``cortado get``, ``put``, ``update``, ``add``, ``delete`` and ``scan``: documents of tables."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from cortado.store.cli.common_options import (
     TtlOption,
     as_of,
     chosen_columns,
+    refuse_beside,
 )
 from cortado.store.cli.failures import OK
 from cortado.store.cli.numbers import expires_of, expiry_text, ttl
@@ -105,6 +106,7 @@ def delete(
         cortado scan flights.flights --from 2013-06-01T00:00:00Z --to 2013-07-01T00:00:00Z -o json
         cortado scan flights.flights --filter "arr_delay > 60 and origin = 'JFK'" --reverse
         cortado scan flights.flights --aggregate "count(*) as n, avg(arr_delay) as late" --group-by carrier
+        cortado scan flights.flights --filter "arr_delay > 60 and origin = 'JFK'" --count
     """,
 )
 def scan(
@@ -126,22 +128,28 @@ def scan(
     group_by: Annotated[
         str | None, Option(help="Aggregate for each group of equal values of these fields.", metavar="FIELD,...")
     ] = None,
+    count_only: Annotated[bool, Option("--count", help="Instead of documents: how many they are.")] = False,
     meta: MetaOption = False,
 ) -> None:
-    """Show the documents of a key range, or aggregates of them, as of one timestamp.
+    """Show the documents of a key range, aggregates of them, or their number, as of one timestamp.
 
     Documents come in the order of the key or of the index, groups in the order of their values.
     """
+    of_documents = {"--columns": columns is not None, "--reverse": reverse, "--meta": meta}
+    if count_only:
+        refuse_beside("--count", {"--aggregate": aggregate is not None, "--limit": limit is not None, **of_documents})
     if aggregate is not None:
-        excluded = {"--columns": columns is not None, "--reverse": reverse, "--meta": meta}
-        for option in (name for name, is_given in excluded.items() if is_given):
-            raise InvalidArgument(option, "must not be given together with --aggregate")
+        refuse_beside("--aggregate", of_documents)
     elif group_by is not None:
         raise InvalidArgument("--group-by", "must be given together with --aggregate")
     shown_max = SHOWN_MAX if limit is None and not session.as_json else None
     with session.client() as client:
         handle = as_of(client, at).table(table)
         chosen = chosen_rows(handle.descriptor, prefix, (lower, upper), index, filter)
+        if count_only:
+            rows = handle.count(**chosen)
+            session.answer(Said(count(rows, "document"), {"count": rows}))
+            return
         if aggregate is not None:
             groups = handle.aggregate_groups(aggregate, group_by=group_by, **chosen)
             session.answer(Aggregates(groups, limit, shown_max))
@@ -154,31 +162,6 @@ def scan(
             reverse=reverse,
         )
         session.answer(_Documents(found, shown_max, meta=meta))
-
-
-@command(
-    "count",
-    examples="""
-        cortado count flights.flights
-        cortado count flights.flights --filter "arr_delay > 60 and origin = 'JFK'"
-        cortado count flights.flights N14228 --index by_tailnum -o json
-    """,
-)
-def count_documents(
-    session: Session,
-    table: TableArgument,
-    prefix: LeadingPartsArgument = None,
-    lower: FromOption = None,
-    upper: ToOption = None,
-    index: Annotated[str | None, Option(help="Count by the key of this index.", metavar="NAME")] = None,
-    filter: FilterOption = None,
-    at: AtOption = None,
-) -> Answer:
-    """Count the documents of a key range, as of one timestamp."""
-    with session.client() as client:
-        handle = as_of(client, at).table(table)
-        rows = handle.count(**chosen_rows(handle.descriptor, prefix, (lower, upper), index, filter))
-    return Said(count(rows, "document"), {"count": rows})
 
 
 @command(

@@ -76,7 +76,7 @@ def get(
         cortado kv scan sessions
         cortado kv scan sessions --prefix user: --limit 10
         cortado kv scan sessions --prefix user: --keys-only
-        cortado kv scan sessions --count-only
+        cortado kv scan sessions --count
         cortado kv scan sessions --from a --to n --reverse -o json
     """,
 )
@@ -90,7 +90,7 @@ def scan(
     limit: LimitOption = None,
     at: AtOption = None,
     keys_only: Annotated[bool, Option("--keys-only", help="Show no values; the server does not send them.")] = False,
-    count_only: Annotated[bool, Option("--count-only", help="Show only the number of keys.")] = False,
+    count_only: Annotated[bool, Option("--count", help="Show only the number of keys.")] = False,
 ) -> None:
     """Show the pairs of a range in key order, as of one timestamp."""
     start, end, beginning = _range(lower, upper, prefix)
