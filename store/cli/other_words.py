@@ -145,6 +145,7 @@ MOVED: Final[Mapping[str, str]] = {
     "key": "debug key",
     "mvcc": "debug mvcc",
     "raft": "debug raft",
+    "kv cas": "kv put --if-value",
     "kv list": "namespace list",
     "kv drop": "namespace drop",
     "kv undrop": "namespace undrop",

@@ -370,8 +370,12 @@ def test_keys_and_values_are_any_bytes(cortado: Shell, database: str) -> None:
     assert cortado.json("kv", "scan", database)[0]["key"] == "a\\x00\\xff"
     [pair] = cortado.json("kv", "get", database, "a\\x00\\xff")
     assert pair["value"] == "b\\\\c"
-    cortado("kv", "cas", database, "a\\x00\\xff", "b\\\\c", "new")
-    cortado("kv", "cas", database, "a\\x00\\xff", "b\\\\c", "new", expect=4)
+    cortado("kv", "put", database, "a\\x00\\xff", "new", "--if-value", "b\\\\c")
+    cortado("kv", "put", database, "a\\x00\\xff", "new", "--if-value", "b\\\\c", expect=4)
+    cortado("kv", "put", database, "k", "v", "--if-absent", "--if-value", "x", expect=2)
+    assert "--if-value: must not be given together with --if-absent" in cortado.err
+    cortado("kv", "put", database, "--if-value", "x", stdin="", expect=2)
+    assert "--if-value: must be given with a KEY" in cortado.err
     cortado("kv", "put", database, "k", "-", stdin="from stdin")
     assert cortado("kv", "get", database, "k") == "from stdin\n"
     cortado("kv", "put", database, "k", "v", "--if-absent", expect=4)

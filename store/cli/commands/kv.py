@@ -26,6 +26,7 @@ from cortado.store.cli.common_options import (
     PrefixOption,
     ReverseOption,
     TtlOption,
+    refuse_beside,
 )
 from cortado.store.cli.failures import OK
 from cortado.store.cli.numbers import expires_of
@@ -118,6 +119,7 @@ def scan(
         cortado kv put sessions user:1 'signed in'
         cortado kv put sessions user:1 --file value.bin
         cortado kv put sessions user:1 'signed in' --if-absent
+        cortado kv put sessions user:1 'signed out' --if-value 'signed in'
         cortado kv put sessions user:1 'signed in' --ttl 30m
         cortado kv scan sessions -o json | cortado kv put sessions_copy
     """,
@@ -138,21 +140,24 @@ def put(
     if_absent: Annotated[bool, Option("--if-absent", help="Only if the key does not exist.")] = False,
     if_present: Annotated[bool, Option("--if-present", help="Only if the key exists.")] = False,
     if_match: MatchOption = None,
+    if_value: Annotated[
+        str | None, Option("--if-value", help="Only if the current value is this one.", metavar="VALUE")
+    ] = None,
     ttl_ms: TtlOption = None,
     max_bad: MaxBadOption = None,
 ) -> Answer | None:
     """Store a value under a key, or many pairs from a file or standard input (JSON, one a line).
 
     Pairs have the form that get and scan print with -o json. Several pairs are stored or refused one by one, and
-    counted; a bad line counts as refused. The exit code is that of the first refusal.
+    counted; a bad line counts as refused. The exit code is that of the first refusal, 4 if a condition does not hold.
     """
-    if if_absent and if_present:
-        raise InvalidArgument("--if-present", "must not be given together with --if-absent")
-    if if_match is not None and (if_absent or if_present):
-        raise InvalidArgument("--if-match", "must not be given together with --if-absent or --if-present")
+    of_one = {"--if-match": if_match is not None, "--if-value": if_value is not None}
+    conditions = {"--if-absent": if_absent, "--if-present": if_present, **of_one}
+    for option in (name for name, is_given in conditions.items() if is_given):
+        refuse_beside(option, {name: is_given for name, is_given in conditions.items() if name != option})
     if key is None:
-        if if_match is not None:
-            raise InvalidArgument("--if-match", "must be given with a KEY")
+        for option in (name for name, is_given in of_one.items() if is_given):
+            raise InvalidArgument(option, "must be given with a KEY")
         mode: PutMode = "insert" if if_absent else "replace" if if_present else "upsert"
         _put_pairs(session, namespace, file, mode, ttl_ms, max_bad)
         return None
@@ -169,6 +174,7 @@ def put(
             if_absent=if_absent,
             if_present=if_present,
             if_match=if_match,
+            if_value=None if if_value is None else parse_bytes(if_value, "--if-value"),
             expires=expires_of(ttl_ms),
         )
     return Said(f"stored, with etag {etag}", {"etag": etag})
@@ -187,27 +193,6 @@ def _put_pairs(
         given = json_input(file or STDIN, stack)
         kv: KeyValue = stack.enter_context(session.client()).kv(namespace)
         load_lines(session, given, pair_target(kv.namespace), PairStore(kv, mode, expires_of(ttl_ms)), max_bad)
-
-
-@command(
-    "kv cas",
-    examples="""
-        cortado kv cas counters visits 41 42
-    """,
-)
-def cas(
-    session: Session,
-    namespace: NamespaceArgument,
-    key: PairKeyArgument,
-    expected: Annotated[str, Argument(help="The value that the key must have.", metavar="EXPECTED")],
-    value: Annotated[str, Argument(help="The new value.", metavar="VALUE")],
-) -> Answer:
-    """Compare and set: store a value only if the key holds the expected one. Exit code 4 if it does not."""
-    with session.client() as client:
-        etag = client.kv(namespace).put(
-            parse_bytes(key, "KEY"), parse_bytes(value, "VALUE"), if_value=parse_bytes(expected, "EXPECTED")
-        )
-    return Said(f"stored, with etag {etag}", {"etag": etag})
 
 
 @command(
