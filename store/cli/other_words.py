@@ -146,6 +146,7 @@ MOVED: Final[Mapping[str, str]] = {
     "mvcc": "debug mvcc",
     "raft": "debug raft",
     "kv cas": "kv put --if-value",
+    "quota show": "quota list",
     "kv list": "namespace list",
     "kv drop": "namespace drop",
     "kv undrop": "namespace undrop",

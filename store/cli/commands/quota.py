@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.cli.answers import Answer, Fields, Rows, Said
+from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.numbers import size, whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
@@ -84,22 +84,28 @@ def set_(
     return Said(f"set the quota of {target}", record)
 
 
-@command("quota list", examples="cortado quota list -o json")
-def list_(session: Session) -> Answer:
-    """Show all quotas, and their use as the leader knows it: stored bytes and refused calls."""
+@command(
+    "quota list",
+    examples="""
+        cortado quota list
+        cortado quota list database:shop -o json
+    """,
+)
+def list_(
+    session: Session,
+    target: Annotated[
+        str | None,
+        Argument(help="List this quota alone: principal:NAME, database:NAME or namespace:NAME.", metavar="TARGET"),
+    ] = None,
+) -> Answer:
+    """List all quotas, or one, and their use as the leader knows it: stored bytes and refused calls.
+
+    Exit code 3 if the named quota does not exist.
+    """
     with session.client() as client:
-        found = client.quotas.all()
+        found = client.quotas.all() if target is None else [client.quotas.get(target)]
     columns = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
     return Rows(columns, [_row(each) for each in found], [_record(each) for each in found])
-
-
-@command("quota show", examples="cortado quota show database:shop")
-def show(session: Session, target: _Target) -> Answer:
-    """Show one quota, and its use as the leader knows it."""
-    with session.client() as client:
-        found = client.quotas.get(target)
-    names = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
-    return Fields(list(zip(names, _row(found), strict=True)), _record(found))
 
 
 @command("quota remove", examples="cortado quota remove database:shop")

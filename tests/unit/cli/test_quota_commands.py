@@ -33,17 +33,17 @@ def test_what_is_set_is_shown_until_it_is_removed(cortado: CommandLine) -> None:
         ("database:shop", None, 1 << 40, 0),
         ("principal:app", 10**9, None, 0),
     ]
-    [told] = cortado.json("quota", "show", "database:shop")
+    [told] = cortado.json("quota", "list", "database:shop")
     assert (told["bytes_per_second"], told["stored_bytes"]) == (20 << 20, 1 << 40)
     assert b"20.0 MiB" in cortado("quota", "list")
     # All of it is set: limits that are left out are removed.
     cortado("quota", "set", "database:shop", "--calls-per-second", "5")
-    [told] = cortado.json("quota", "show", "database:shop")
+    [told] = cortado.json("quota", "list", "database:shop")
     assert (told["calls_per_second"], told["bytes_per_second"], told["stored_bytes"]) == (5, None, None)
     for target in ("database:shop", "principal:app"):
         cortado("quota", "remove", target)
     assert cortado.json("quota", "list") == []
-    cortado("quota", "show", "database:shop", expect=3)
+    cortado("quota", "list", "database:shop", expect=3)
     cortado("quota", "remove", "database:shop", expect=3)
 
 
