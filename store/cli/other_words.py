@@ -147,6 +147,7 @@ MOVED: Final[Mapping[str, str]] = {
     "raft": "debug raft",
     "kv cas": "kv put --if-value",
     "quota show": "quota list",
+    "schema default-compatibility": "schema compatibility --default",
     "kv list": "namespace list",
     "kv drop": "namespace drop",
     "kv undrop": "namespace undrop",

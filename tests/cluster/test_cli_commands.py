@@ -293,6 +293,18 @@ def test_a_schema_is_checked_with_a_code_of_its_own(cortado: Shell, flights: str
     assert flights in cortado("schema", "list")
 
 
+def test_the_mode_of_all_subjects_without_one_is_shown_and_set(cortado: Shell) -> None:
+    usual = [{"subject": None, "mode": "BACKWARD_TRANSITIVE"}]
+    assert cortado.json("schema", "compatibility", "--default") == usual
+    try:
+        assert "without a mode of their own: FULL" in cortado("schema", "compatibility", "--default", "full")
+        assert cortado.json("schema", "compatibility", "--default") == [{"subject": None, "mode": "FULL"}]
+    finally:
+        assert cortado.json("schema", "compatibility", "--default", "default") == usual
+    for refused in (["s", "full", "--default"], ["--default", "full", "--new"], []):
+        cortado("schema", "compatibility", *refused, expect=2)
+
+
 def test_a_subject_that_does_not_exist_is_not_compatible_with_everything(cortado: Shell, database: str) -> None:
     text = json.dumps(FLIGHT)
     cortado("schema", "check", f"{database}.nope", "-", stdin=text, expect=3)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.answers import Answer, Rows, Said
+from cortado.store.cli.common_options import refuse_beside
 from cortado.store.cli.completing import complete_subjects
 from cortado.store.cli.failures import INCOMPATIBLE, OK
 from cortado.store.cli.input import read_text
@@ -67,18 +68,34 @@ def register(session: Session, subject: SubjectArgument, file: FileArgument) -> 
         cortado schema compatibility flights.airlines FULL_TRANSITIVE
         cortado schema compatibility flights.airlines DEFAULT
         cortado schema compatibility flights.gates NONE --new
+        cortado schema compatibility --default FULL_TRANSITIVE
     """,
 )
 def compatibility(
     session: Session,
-    subject: SubjectArgument,
+    subject: Annotated[
+        str | None,
+        Argument(help="The subject; none with --default.", metavar="SUBJECT", completion=complete_subjects),
+    ] = None,
     mode: ModeArgument = None,
+    default: Annotated[
+        bool, Option("--default", help="Show or set the mode of all subjects that have none of their own.")
+    ] = False,
     new: NewOption = False,
 ) -> Answer:
     """Show a subject's compatibility mode, or set it for future versions. DEFAULT removes its own mode.
 
-    A subject without a version is not found (exit code 3), to catch mistyped names; --new allows it.
+    A subject without a version is not found (exit code 3), to catch mistyped names; --new allows it. With --default the
+    mode of all subjects without one of their own is shown or set: BACKWARD_TRANSITIVE until it is set, and again after
+    DEFAULT.
     """
+    if default:
+        if mode is not None:
+            raise InvalidArgument("SUBJECT", "must not be given together with --default", str(subject))
+        refuse_beside("--default", {"--new": new})
+        return _default_compatibility(session, subject)
+    if subject is None:
+        raise InvalidArgument("SUBJECT", "must be given, or else --default")
     with session.client() as client:
         schemas = client.schemas
         if mode is None:
@@ -90,18 +107,7 @@ def compatibility(
     return Said(f"{subject}: {found}", {"subject": subject, "mode": str(found)})
 
 
-@command(
-    "schema default-compatibility",
-    examples="""
-        cortado schema default-compatibility
-        cortado schema default-compatibility FULL_TRANSITIVE
-    """,
-)
-def default_compatibility(session: Session, mode: ModeArgument = None) -> Answer:
-    """Show or set the compatibility mode of all subjects that have none of their own.
-
-    It is BACKWARD_TRANSITIVE until it is set, and again after DEFAULT.
-    """
+def _default_compatibility(session: Session, mode: str | None) -> Answer:
     with session.client() as client:
         schemas = client.schemas
         if mode is None:
