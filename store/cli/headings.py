@@ -59,7 +59,7 @@ HEADINGS: Final = {
         Line({"member": ("member", "member_grow")}, "List, add, promote, remove and rebuild members"),
         Line({"auth": ("auth",), "quota": ("quota",)}, "Principals, tokens and roles; limits of use"),
         Line({"backup": ("backup", "backup_restore")}, "Back up a whole cluster, or restore it into an empty one"),
-        Line({"gc": ("gc",), "lease": ("lease",)}, "Collection of old versions, and leases that delay it"),
+        Line({"gc": ("gc",), "hold": ("hold",)}, "Collection of old versions, and holds that delay it"),
         Line({"clock": ("clock",)}, "The clock of a server; a new epoch, after a wrong one"),
     ),
     "Repair": (
@@ -83,8 +83,8 @@ HELPS: Final = {
     "debug key": "Decode and encode stored keys, as logs and errors show them.",
     "debug mvcc": "Show all versions of a key, deleted and damaged ones too.",
     "gc": "Garbage collection of old versions.",
+    "hold": "Holds, which keep old versions for their readers.",
     "kv": "Key-value pairs (bytes to bytes) in namespaces.",
-    "lease": "Leases, which keep old versions for their readers.",
     "namespace": "Namespaces of key-value pairs.",
     "quota": "Quotas: limits of use for principals, databases and namespaces.",
     "table": "Tables and their indexes.",

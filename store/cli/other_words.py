@@ -138,19 +138,20 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 MOVED: Final[Mapping[str, str]] = {
+    "clock now": "now",
     "cluster": "dev",
     "count": "scan --count",
-    "restore": "backup restore",
-    "clock now": "now",
     "key": "debug key",
-    "mvcc": "debug mvcc",
-    "raft": "debug raft",
     "kv cas": "kv put --if-value",
-    "quota show": "quota list",
-    "schema default-compatibility": "schema compatibility --default",
-    "kv list": "namespace list",
     "kv drop": "namespace drop",
+    "kv list": "namespace list",
     "kv undrop": "namespace undrop",
+    "lease": "hold",
+    "mvcc": "debug mvcc",
+    "quota show": "quota list",
+    "raft": "debug raft",
+    "restore": "backup restore",
+    "schema default-compatibility": "schema compatibility --default",
 }
 """Words that once began a command, and the words that begin it now."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cortado.store.cli.answers import Answer, Fields, Said
-from cortado.store.cli.commands.lease import shown_label
+from cortado.store.cli.commands.hold import shown_label
 from cortado.store.cli.numbers import show_retention
 from cortado.store.cli.render import count, moment
 from cortado.store.cli.session import Session
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     """,
 )
 def status(session: Session) -> Answer:
-    """Show the safepoint, the lease or retention that holds it back, and the number of removed items.
+    """Show the safepoint, the hold or retention that holds it back, and the number of removed items.
 
     Reads below the safepoint are refused. It stays behind the clock by the retention, and never passes the oldest
-    lease.
+    hold.
     """
     with session.client() as client:
         found = client.collection.status()
@@ -51,7 +51,7 @@ def run(session: Session) -> Answer:
 
 def _pairs(found: CollectionStatus) -> list[tuple[str, Any]]:
     holder = found.holder
-    held = "the retention" if holder is None else f"the lease {holder.lease_id}"
+    held = "the retention" if holder is None else f"the hold {holder.lease_id}"
     if holder is not None and (holder.label or holder.consumer):
         held += f" ({shown_label(holder)})"
     pairs = [
@@ -74,7 +74,7 @@ def _record(found: CollectionStatus) -> dict[str, Any]:
         "held_by": None
         if holder is None
         else {
-            "lease_id": holder.lease_id,
+            "hold_id": holder.lease_id,
             "label": holder.label,
             "consumer": holder.consumer,
         },

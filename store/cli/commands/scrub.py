@@ -39,7 +39,7 @@ def scrub(
     """Verify all stored data, and compare the replicas at one timestamp, to find damage that reads may miss.
 
     Checks every checksum, the order of all keys, the log and the remembered requests on each replica; compares digests
-    of all ranges, and names each key that differs; compares indexes with rows. It holds a lease meanwhile, and changes
+    of all ranges, and names each key that differs; compares indexes with rows. It has a hold meanwhile, and changes
     nothing else. With --data-dir it checks the directory of a stopped node, and compares it with no other. Exit code 8
     if damage is found, 6 if something could not be checked.
     """
