@@ -4,8 +4,8 @@
 
     physical clock ──► wall_ms ┐
     update(remote) ──────────► ├─► last ──► tick():    strictly above everything issued and seen
-    observe_log(ts) ─────────► │           now():     at or above it, and below every later tick
-    bump_epoch() ──► epoch ────┘           reading(): the same, and nothing promised
+    observe_log(ts) ─────────► ┘           now():     at or above it, and below every later tick
+                                           reading(): the same, and nothing promised
 
 While the physical clock is ahead of the last timestamp, the wall part follows it and the logical part is 0. While it
 stands still or is behind, the wall part stays and the logical part counts. So time may be read from a clock that jumps,
@@ -21,8 +21,8 @@ Hazards, each with its guard:
 - *The local clock that is wrong.* Nothing here can know better; it is followed. The guard stands before this clock
   (:mod:`cortado.store.clock.host_time`). Its timestamps are in the log, and committed ones are true:
   :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log. :attr:`Clock.ahead_ms`
-  shows it once the physical clock is right again, and :meth:`Clock.bump_epoch` ends it: later timestamps sort after
-  every earlier one, at the true wall time.
+  shows it once the physical clock is right again. The next epoch (:meth:`Clock.first_of`) ends it: later timestamps
+  sort after every earlier one, at the true wall time.
 - *A question for the time.* It moves nothing (:meth:`Clock.reading`): a node that is only asked, and may be wrong, must
   not move its clock to the time that it answers.
 - *A timestamp that was given out and then forgotten.* :meth:`Clock.now` promises that every later write sorts above,
@@ -160,17 +160,8 @@ class Clock:
         """Return the first timestamp of the next epoch, which begins once that is in the log. Raises
         InvalidArgument."""
         current = self._last.epoch
-        if epoch != current + 1 or epoch > EPOCH_MAX:
+        if current == EPOCH_MAX:
+            raise InvalidArgument("epoch", f"cannot be raised: {EPOCH_MAX} is the last one", str(epoch))
+        if epoch != current + 1:
             raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))
         return Timestamp(epoch, self.physical_ms, 0)
-
-    def bump_epoch(self) -> Timestamp:
-        """Begin the next epoch at the physical clock's time, and issue its first timestamp.
-
-        The caller writes it to the log; from there other replicas and later runs learn it. Raises InvalidArgument if
-        the format has no next epoch.
-        """
-        if self._last.epoch == EPOCH_MAX:
-            raise InvalidArgument("epoch", f"cannot be bumped: {EPOCH_MAX} is the last one")
-        self._last = Timestamp(self._last.epoch + 1, self.physical_ms, 0)
-        return self._last

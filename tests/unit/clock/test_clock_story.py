@@ -36,7 +36,8 @@ def test_a_visit_to_the_year_2071_ends_with_a_bump_of_the_epoch() -> None:
     assert {ts.wall_ms for ts in after} == {YEAR_2071_MS}
     assert clock.ahead_ms == YEAR_2071_MS - NOW_MS - 10
 
-    bumped = clock.bump_epoch()
+    bumped = clock.first_of(1)
+    clock.observe_log(bumped)
     assert bumped == Timestamp(1, NOW_MS + 10, 0) > after[-1]
     assert clock.tick() == Timestamp(1, NOW_MS + 10, 1)
     physical.ms += 1
@@ -110,13 +111,13 @@ def test_a_full_millisecond_overflows_into_the_next_and_a_full_epoch_refuses() -
     with pytest.raises(ClockOutOfBounds, match="epoch 0 is used up"):
         full.tick()
     assert full.now() == Timestamp(0, WALL_MS_MAX, LOGICAL_MAX)
-    assert full.bump_epoch() == Timestamp(1, NOW_MS, 0)
+    assert full.first_of(1) == Timestamp(1, NOW_MS, 0)
 
 
 def test_the_last_epoch_has_no_next() -> None:
     clock = Clock(PhysicalClock(), last=LARGEST)
     with pytest.raises(InvalidArgument, match=f"{EPOCH_MAX} is the last one"):
-        clock.bump_epoch()
+        clock.first_of(EPOCH_MAX + 1)
     assert clock.last == LARGEST
 
 
