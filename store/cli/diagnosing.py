@@ -23,12 +23,25 @@ from cortado.store.local_cluster.files import ClusterFiles
 from cortado.store.settings.client import ENDPOINTS
 
 _PROBE_S: Final = 3.0
+NOT_CHECKED: Final = (
+    ("each stored byte, and whether the replicas agree", "cortado scrub"),
+    ("indexes against rows", "cortado table check TABLE"),
+    ("a backup", "cortado backup verify DIR"),
+    ("calls that took long", "cortado slow"),
+    ("rates, queues and latencies as they change", "cortado top"),
+    ("a gateway", "cortado health --gateway HOST:PORT"),
+)
+"""Checks that take long or need a name, each with its command."""
 
 
 def diagnose(sources: Sources, bundle: Path | None) -> Diagnosis:
     """Look at everything, and write it into an archive if one is asked for. Raises InvalidArgument."""
     collected = collect(sources)
-    report = {"checks": [as_record(each) for each in checks(collected.facts)], "facts": collected.facts}
+    report = {
+        "checks": [as_record(each) for each in checks(collected.facts)],
+        "not_checked": [{"name": name, "command": command} for name, command in NOT_CHECKED],
+        "facts": collected.facts,
+    }
     if bundle is not None:
         write_bundle(bundle, report, collected.texts, int(time.time()))
     return Diagnosis(report, "" if bundle is None else f"wrote {bundle}")
@@ -106,6 +119,8 @@ class Diagnosis:
         failed, warned = self._count(Verdict.FAIL), self._count(Verdict.WARN)
         show.line("")
         show.line(f"{count(failed, 'failure')}, {count(warned, 'warning')}, {len(records) - failed - warned} well")
+        show.line("not checked here:")
+        show.record([(each["name"], each["command"]) for each in self.report["not_checked"]])
         if self.note:
             show.note(self.note)
 

@@ -18,10 +18,12 @@ import pytest
 
 from cortado.proto.v1 import kv_pb2, kv_pb2_grpc
 from cortado.store.cli.app import run
+from cortado.store.cli.diagnosing import NOT_CHECKED
 from cortado.store.client import Client
 from cortado.store.peers.credentials import TlsFiles
 from support.certificates import DAYS, NOW, Certifier
 from support.cluster import Cluster
+from support.commands import check_command
 from support.server_process import ServerProcess, running_server, wait_until
 from support.small_disk import mounted_disk
 
@@ -50,6 +52,17 @@ def test_with_no_node_it_says_so_in_time_and_looks_at_the_host(tmp_path: Path) -
     assert doctor.failed == [f"directory {tmp_path / 'none'}", "nodes answer"]
     assert doctor.checks["nodes answer"] == ("fail", "0 of 1; 127.0.0.1:1: nothing listens there")
     assert doctor.facts["host"]["packages"]["grpcio"]
+
+
+def test_it_names_the_commands_for_all_that_it_does_not_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--endpoint", "127.0.0.1:1"]) == 8
+    shown = capsys.readouterr().out
+    _, left = shown.split("not checked here:\n")
+    assert left.count("\n") == len(NOT_CHECKED)
+    for name, line in NOT_CHECKED:
+        assert f"{name} " in left
+        assert left.count(line) == 1
+        check_command(line.split()[1:])
 
 
 def test_with_wrong_settings_it_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``cortado doctor``: problems, and the data that a report about them needs."""
+"""``cortado doctor``: whether all is well, and the data that a report about them needs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def doctor(
         Option(help="Write everything to an archive, to attach to a report.", metavar="FILE.tar.gz"),
     ] = None,
 ) -> Answer:
-    """Check the nodes, this host, a data directory, certificates and logs, and report problems.
+    """Check whether all is well: the nodes, this host, a data directory, certificates and logs.
+
+    Begin here if something seems wrong. The last lines name what is not checked, and the commands that check it.
 
     Nothing is changed, and the server may be running. Keys, values, documents, and the content of key files are left
     out. Exit code 8 if a check failed.
