@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run example-stream test test-long test-quick test-differential fuzz-http fuzz-frames test-packages lint fmt type docs proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
+.PHONY: help setup run example-stream test test-long test-quick test-differential fuzz-http fuzz-frames test-packages lint fmt type cli-pages docs proto proto-check lock sim bench bench-cluster bench-http bench-txn bench-spark bench-ycsb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ fmt: setup ## Format in place
 
 type: setup ## mypy, strict
 	@$(PYTHON_BIN)/mypy
+
+cli-pages: setup ## Write the pages of the command line (docs/cli) from the help of its commands
+	@$(PYTHON_BIN)/python tools/cli_pages.py
 
 .venv-docs/.ready: requirements-docs.lock
 	@rm -rf .venv-docs && $(PYTHON_BIN)/python -m venv .venv-docs

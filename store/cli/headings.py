@@ -60,12 +60,12 @@ HEADINGS: Final = {
         Line({"auth": ("auth",), "quota": ("quota",)}, "Principals, tokens and roles; limits of use"),
         Line({"backup": ("backup", "backup_restore")}, "Back up a whole cluster, or restore it into an empty one"),
         Line({"gc": ("gc",), "hold": ("hold",)}, "Collection of old versions, and holds that delay it"),
-        Line({"clock": ("clock",)}, "The clock of a server; a new epoch, after a wrong one"),
     ),
     "Repair": (
         Line({"doctor": ("doctor",)}, "Check nodes, this host, data, certificates and logs"),
         Line({"scrub": ("scrub",)}, "Verify all stored data, and compare the replicas"),
         Line({"damage": ("damage",)}, "List damaged data, and accept the loss of it"),
+        Line({"clock": ("clock",)}, "The clock of a server; a new epoch, after a wrong one"),
         Line({"recover": ("recover",)}, "Repair a stopped node by hand, when nothing else helps"),
         Line(
             {"debug": ("debug_key", "debug_mvcc", "debug_raft")},

@@ -1,4 +1,4 @@
-# What the examples of docs/cli.md speak of.
+# What the examples of docs/cli/ speak of.
 cat > airlines.avsc <<'END'
 {"type": "record", "name": "Airline", "fields": [
   {"name": "carrier", "type": "string"},

@@ -1,4 +1,4 @@
-"""The examples of docs/cli.md, each by itself: alternatives that a reader picks from, and no session.
+"""The examples of docs/cli/, each by itself: alternatives that a reader picks from, and no session.
 
 They run in their order, on the data of ``cli_world.sh``. Commands that run for ever, or name other machines, are
 compared with the command line by ``test_commands_exist.py``.
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cortado.store.cli.app import run
+from cortado.store.cli.headings import HEADINGS
 from support.page_runner import PORTS, PageRunner, reader_environment
 from support.pages import page
 from support.ports import free_ports
@@ -23,10 +24,11 @@ from support.server_process import running_server
 pytestmark = [pytest.mark.long, pytest.mark.process]
 
 HERE = Path(__file__).parent
-PAGE = page("docs/cli.md")
+PAGES = [page(f"docs/cli/{name}.md") for name in ("README", *(heading.lower() for heading in HEADINGS))]
 EXAMPLES = [
     line.partition("  #")[0].strip()
-    for block in PAGE.blocks
+    for each in PAGES
+    for block in each.blocks
     if block.language == "sh" and block.is_run
     for line in block.text.splitlines()
 ]
@@ -91,7 +93,7 @@ def test_every_example_ends_as_it_should(
             expected = end_of(line)
             if re.search(r"[|<>;$(*]", typed):
                 try:
-                    runner.shell(PAGE.name, typed, expected)
+                    runner.shell("docs/cli", typed, expected)
                 except AssertionError as otherwise:
                     wrong.append(str(otherwise))
                 continue

@@ -1,4 +1,4 @@
-"""Every command and option is explained: in its help, with an example, and in docs/cli.md."""
+"""Every command and option is explained: in its help, with an example, and in docs/cli/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
 from support.commands import ROOT, commands, found
 
-DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
+REPOSITORY = Path(__file__).parents[3]
+PAGES = {path.name: path.read_text() for path in sorted((REPOSITORY / "docs" / "cli").glob("*.md"))}
+DOCS = "\n".join(PAGES.values())
 # These commands take all settings as options, on a page of their own.
 TAKES_SETTINGS = {"cortado server", "cortado gateway", "cortado config show"}
 SETTING_FLAGS = {each.flag for each in (*SETTINGS, *GATEWAY_SETTINGS)}
@@ -31,8 +33,8 @@ COMMANDS = dict(commands())
 
 
 def section_of(command: str) -> str:
-    found = re.search(rf"^### `{re.escape(command)}`$(.*?)(?=^##)", DOCS.read_text() + "\n##", re.M | re.S)
-    assert found, f"docs/cli.md has no section ### `{command}`"
+    found = re.search(rf"^### `{re.escape(command)}`$(.*?)(?=^##)", DOCS + "\n##", re.M | re.S)
+    assert found, f"docs/cli/ has no section ### `{command}`"
     return found[1]
 
 
@@ -45,27 +47,31 @@ def test_every_command_and_option_is_documented(command: str) -> None:
             continue
         if parameter.param_type_name == "argument":
             shown = parameter.declared_metavar
-            assert f"`{shown}`" in section, f"{command} {shown} is not in docs/cli.md"
+            assert f"`{shown}`" in section, f"{command} {shown} is not in docs/cli/"
         if command in TAKES_SETTINGS and set(parameter.opts) <= SETTING_FLAGS:
             continue
         for option in parameter.opts if parameter.param_type_name == "option" else ():
-            assert f"`{option}" in section, f"{command} {option} is not in docs/cli.md"
+            assert f"`{option}" in section, f"{command} {option} is not in docs/cli/"
     documented = set(re.findall(r"^\| `(-[\w-]+|--[\w-]+)", section, re.M)) | set(re.findall(r", `(--[\w-]+)", section))
     params = COMMANDS[command].params
     offered = {option for parameter in params for option in (*parameter.opts, *parameter.secondary_opts)}
-    assert documented <= offered, f"docs/cli.md documents what {command} has not: {documented - offered}"
+    assert documented <= offered, f"docs/cli/ documents what {command} has not: {documented - offered}"
 
 
 def test_the_global_options_are_documented() -> None:
-    text = DOCS.read_text()
     for parameter in ROOT.params:
         for option in parameter.opts:
-            assert f"`{option}" in text, f"{option} is not in docs/cli.md"
+            assert f"`{option}" in PAGES["README.md"], f"{option} is not in docs/cli/README.md"
 
 
-def test_the_page_says_what_the_help_says() -> None:
-    page = runpy.run_path(str(DOCS.parents[1] / "tools" / "cli_page.py"))
-    assert page["updated"](DOCS.read_text()) == DOCS.read_text(), "run tools/cli_page.py"
+def test_the_pages_say_what_the_help_says() -> None:
+    written = runpy.run_path(str(REPOSITORY / "tools" / "cli_pages.py"))["updated"](PAGES)
+    assert written.keys() == PAGES.keys()
+    assert [name for name, text in written.items() if text != PAGES[name]] == [], "run make cli-pages"
+
+
+def test_no_page_is_too_long_to_read() -> None:
+    assert {name: text.count("\n") for name, text in PAGES.items() if text.count("\n") > 550} == {}
 
 
 def test_help_says_once_that_an_option_is_required(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +80,7 @@ def test_help_says_once_that_an_option_is_required(capsys: pytest.CaptureFixture
 
 
 def test_no_command_is_documented_that_is_not_there() -> None:
-    documented = set(re.findall(r"^### `(cortado[^`]*)`$", DOCS.read_text(), re.M))
+    documented = set(re.findall(r"^### `(cortado[^`]*)`$", DOCS, re.M))
     assert documented == set(COMMANDS)
 
 
