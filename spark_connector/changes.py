@@ -86,7 +86,7 @@ def _schema(client: Client, options: ChangesOptions, table: TableDescriptor, ver
 
         from cortado.store.client.changes_arrow import schema_of_changes
 
-    schema = client.schemas.by_id(client.schemas.get(table.subject, version).schema_id)
+    schema = client.schemas.get_by_id(client.schemas.get(table.subject, version).schema_id)
     whole = schema_of_changes(schema, table.key, has_previous=options.with_previous)
     if not options.fail_on_data_loss:
         # A row that says "reset" has no key.

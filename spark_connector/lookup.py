@@ -104,7 +104,7 @@ def _planned(client: Client, table: str, at: str, version: int) -> _Planned:
     then = client.at(at)
     described = then.describe(table)
     found = client.schemas.get(described.subject, version)
-    return _Planned(described.key, client.schemas.by_id(found.schema_id))
+    return _Planned(described.key, client.schemas.get_by_id(found.schema_id))
 
 
 def _key_places(frame: StructType, names: Sequence[str], planned: _Planned, table: str) -> tuple[int, ...]:

@@ -82,7 +82,7 @@ def _choose(client: Client, options: ReadOptions) -> Chosen:
 def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
     """Return the version of the table's subject that the job reads with."""
     found = client.schemas.get(client.at(chosen.at).describe(table).subject, chosen.version)
-    return client.schemas.by_id(found.schema_id)
+    return client.schemas.get_by_id(found.schema_id)
 
 
 def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
@@ -93,7 +93,7 @@ def _check(client: Client, options: ReadOptions, chosen: Chosen) -> None:
     if options.filter is not None:
         # The node filters in the newest version, also if rows are read with another.
         newest = client.schemas.get(then.describe(table).subject)
-        compile_filter(options.filter, client.schemas.by_id(newest.schema_id))
+        compile_filter(options.filter, client.schemas.get_by_id(newest.schema_id))
     read_bounds(then, options)
 
 

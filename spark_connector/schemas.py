@@ -192,7 +192,7 @@ def _parsed(schema: str | Mapping[str, Any], options: Mapping[str, Any]) -> Sche
             raise InvalidArgument(f"option {name}", "is for a subject, and the schema itself is given", given[name])
         return parse_document_schema(schema if isinstance(schema, str) else json.dumps(dict(schema)))
     with open_client(read_options({**given, "table": "any.table"}).connection) as client:
-        return client.schemas.by_id(client.schemas.get(schema).schema_id)
+        return client.schemas.get_by_id(client.schemas.get(schema).schema_id)
 
 
 def _shown(kind: AvroType) -> str:

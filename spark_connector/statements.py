@@ -79,7 +79,7 @@ def _shape(client: Client, table: str, at: str) -> Shape:
 
     described = client.at(at).describe(table)
     newest = client.schemas.get(described.subject)
-    return Shape(client.schemas.by_id(newest.schema_id), newest.version, described.key[0].path.partition(".")[0])
+    return Shape(client.schemas.get_by_id(newest.schema_id), newest.version, described.key[0].path.partition(".")[0])
 
 
 def _frame(spark: SparkSession, reference: Reference, version: int, options: dict[str, str]) -> DataFrame:

@@ -93,7 +93,7 @@ def plan_job(client: Client, options: WriteOptions, frame: StructType) -> Job:
         check_path(options.bad_rows_path)
     table = client.describe(name)
     version = client.schemas.get(table.subject)
-    schema: Schema = client.schemas.by_id(version.schema_id)
+    schema: Schema = client.schemas.get_by_id(version.schema_id)
     key_fields = list(dict.fromkeys(part.path.partition(".")[0] for part in table.key))
     began, since = client.now(), options.unchanged_since
     if since is not None and since > began:

@@ -66,7 +66,7 @@ def create_tables(stage: Stage) -> None:
         indexes = [Index(name, list(fields), unique=unique) for name, fields, unique in table.indexes]
         stage.client.create_table(full_name, key=list(table.key), indexes=indexes)
         kinds = [f"{name} ({', '.join(fields)}){' unique' if unique else ''}" for name, fields, unique in table.indexes]
-        fields = str(len(stage.client.schemas.by_id(version.schema_id).record.fields))
+        fields = str(len(stage.client.schemas.get_by_id(version.schema_id).record.fields))
         shown.add_row(full_name, f"version {version.version}", ", ".join(table.key), ", ".join(kinds) or "-", fields)
     stage.console.print(shown)
 

@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.endpoints import Tls
     from cortado.store.client.jobs import AsyncJobs, Job
+    from cortado.store.client.known_schemas import SchemaVersion
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
     from cortado.store.client.large_transactions import (
         AsyncLargeTransaction,
@@ -113,7 +114,7 @@ if TYPE_CHECKING:
     )
     from cortado.store.client.quotas import AsyncQuotas, QuotaInfo
     from cortado.store.client.scans import KeyRange
-    from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary, VersionSummary
+    from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SubjectSummary, VersionSummary
     from cortado.store.client.sizes import AsyncSizes, DatabaseSize, Size, TableSize
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckProblem, CheckReport, Index
@@ -268,7 +269,7 @@ _HOMES: Final = {
     "RoleGrant": "auth",
     "RowBatch": "documents",
     "SchemaCheck": "schemas",
-    "SchemaVersion": "schemas",
+    "SchemaVersion": "known_schemas",
     "Schemas": "blocking.schemas",
     "Size": "sizes",
     "Sizes": "blocking.sizes",

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.jobs import Job
+    from cortado.store.client.known_schemas import SchemaVersion
     from cortado.store.client.namespaces import AsyncNamespaces
-    from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
+    from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.stubs import Method
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
@@ -228,12 +229,13 @@ class AsyncClient(ClientTransactions, ClientServices):
         instances of ``document_type``, a dataclass or a TypedDict. If that does not fit the schema, the first call
         raises InvalidArgument with the field.
         """
+        from cortado.store.client.known_schemas import KnownSchemas
         from cortado.store.client.table import AsyncTable
 
         return AsyncTable(
             self._connection,
             self._tables,
-            self.schemas,
+            KnownSchemas(self._connection, self._schema_cache.here(), timeout_s=self._timeout_s),
             full_name,
             timeout_s=self._timeout_s,
             schema_version=schema_version,

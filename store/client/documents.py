@@ -23,8 +23,8 @@ from cortado.schema.parse import parse_schema
 from cortado.schema.text_format import from_texts
 from cortado.store.client.arguments import text
 from cortado.store.client.document_types import document_type, to_mapping, to_plain
+from cortado.store.client.known_schemas import KnownSchemas, SchemaVersion
 from cortado.store.client.notebook import grid
-from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
 from cortado.store.client.values import TruncatedPart
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
@@ -115,7 +115,7 @@ class AsyncDocumentCodec:
 
     def __init__(
         self,
-        schemas: AsyncSchemas,
+        schemas: KnownSchemas,
         subject: Callable[[], Awaitable[str]],
         version: int | None,
         instances_of: type[Any] | None = None,

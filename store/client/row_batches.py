@@ -10,11 +10,11 @@ from cortado.errors import NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.store.client.documents import RowBatch, projection
-from cortado.store.client.schemas import AsyncSchemas
+from cortado.store.client.known_schemas import KnownSchemas
 
 
 async def row_batches(
-    replies: AsyncGenerator[Any, None], schemas: AsyncSchemas
+    replies: AsyncGenerator[Any, None], schemas: KnownSchemas
 ) -> AsyncGenerator[tuple[list[RowBatch], bytes], None]:
     """Yield the rows of each reply, and the token from which the scan goes on behind them. Raises NotFound."""
     projected, projected_text = None, ""
@@ -30,7 +30,7 @@ async def row_batches(
             yield batches, token
 
 
-async def _row_batch(batch: common_pb2.RowBatch, projected: Schema | None, schemas: AsyncSchemas) -> RowBatch:
+async def _row_batch(batch: common_pb2.RowBatch, projected: Schema | None, schemas: KnownSchemas) -> RowBatch:
     schema = await schemas.by_id(batch.schema_id) if batch.schema_id else projected
     if schema is None:
         raise NotFound("schema", "of the selected columns")

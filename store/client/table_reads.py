@@ -15,10 +15,10 @@ from cortado.store.client.aggregates import GROUPS_MAX, GROUPS_MAX_MOST, Groups,
 from cortado.store.client.arguments import sequence, whole
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded
+from cortado.store.client.known_schemas import KnownSchemas
 from cortado.store.client.public_faces import public_face
 from cortado.store.client.row_batches import each_batch, one_page, row_batches
 from cortado.store.client.scans import AggregateOptions, KeyRange, Scan, ScanOptions, key_ranges
-from cortado.store.client.schemas import AsyncSchemas
 from cortado.store.client.streams import items, opened
 from cortado.store.client.tables import AsyncTables
 from cortado.store.client.values import (
@@ -54,7 +54,7 @@ class TableReads(Generic[D]):
         self,
         connection: Connection,
         tables: AsyncTables,
-        schemas: AsyncSchemas,
+        schemas: KnownSchemas,
         full_name: str,
         *,
         timeout_s: float,

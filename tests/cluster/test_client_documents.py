@@ -356,7 +356,7 @@ def test_an_incompatible_schema_is_refused_with_every_reason(client: Client, fli
 def test_the_registry_answers(client: Client, flights: Table) -> None:
     found = client.schemas.get(flights.full_name)
     assert (found.subject, found.version) == (flights.full_name, 1)
-    assert client.schemas.by_id(found.schema_id) is client.schemas.by_id(found.schema_id)
+    assert client.schemas.get_by_id(found.schema_id) is client.schemas.get_by_id(found.schema_id)
     assert not client.schemas.register(flights.full_name, FLIGHT).created
     summary = next(each for each in client.schemas.subjects() if each.subject == flights.full_name)
     assert (summary.versions, summary.tables) == (1, (flights.full_name,))
@@ -406,7 +406,7 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda c, t: c.table(t.full_name + "x").get(1), NotFound, "flightsx"),
     (lambda c, t: list(t.scan(index="by_gate")), NotFound, "by_gate"),
     (lambda c, t: list(t.scan(columns=["gate"])), NotFound, "gate"),
-    (lambda c, t: c.schemas.by_id(1_000_000), NotFound, "1000000"),
+    (lambda c, t: c.schemas.get_by_id(1_000_000), NotFound, "1000000"),
     (lambda c, t: c.table("flights"), InvalidArgument, "database.table"),
     (lambda c, t: t.get(("2013", "UA", 1)), InvalidArgument, "key.time_hour"),
     (lambda c, t: t.get(key(1)[:2]), InvalidArgument, "3 parts"),

@@ -100,7 +100,7 @@ def test_a_pushed_filter_keeps_every_row_that_spark_keeps(
         spark.conf.set("spark.sql.ansi.enabled", ansi)
         for turn, start in enumerate(range(0, CONDITIONS // 2, BATCH)):
             table = blocks(turn % BLOCKS)
-            schema = client.schemas.by_id(client.schemas.get(table.descriptor.subject).schema_id)
+            schema = client.schemas.get_by_id(client.schemas.get(table.descriptor.subject).schema_id)
             shapes = {NAME: Shape(schema, 1, "id")}
             spark.conf.set("spark.sql.session.timeZone", ZONES[turn % len(ZONES)])
             number = min(BATCH, CONDITIONS // 2 - start)

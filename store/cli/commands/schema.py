@@ -169,7 +169,7 @@ def get(
     with session.client() as client:
         if subject is not None:
             return _Declaration(_version_json(client.schemas.get(subject, version)))
-        return _Declaration(_schema_json(schema_id or 0, client.schemas.by_id(schema_id or 0)))
+        return _Declaration(_schema_json(schema_id or 0, client.schemas.get_by_id(schema_id or 0)))
 
 
 @command(
@@ -302,7 +302,7 @@ def _version_json(found: SchemaVersion) -> dict[str, Any]:
 
 
 def _schema_json(schema_id: int, schema: Schema) -> dict[str, Any]:
-    from cortado.store.client.schemas import avro_fingerprints
+    from cortado.store.client.known_schemas import avro_fingerprints
 
     return {
         "schema_id": schema_id,

@@ -9,7 +9,7 @@ from cortado.schema.model import Schema
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.documents import AsyncDocumentCodec
-from cortado.store.client.schemas import SchemaVersion
+from cortado.store.client.known_schemas import SchemaVersion
 
 
 @forwards(AsyncDocumentCodec)

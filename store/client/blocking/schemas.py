@@ -9,7 +9,8 @@ from cortado.schema.compatibility import CompatibilityMode
 from cortado.schema.model import Schema
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
-from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary, VersionSummary
+from cortado.store.client.known_schemas import SchemaVersion
+from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SubjectSummary, VersionSummary
 
 
 @forwards(AsyncSchemas)
@@ -65,20 +66,8 @@ class Schemas:
     def set_default_compatibility(self, mode: CompatibilityMode | str | None) -> CompatibilityMode:
         return run(self._core.set_default_compatibility(mode))
 
-    def by_id(self, schema_id: int) -> Schema:
-        return run(self._core.by_id(schema_id))
+    def get_by_id(self, schema_id: int) -> Schema:
+        return run(self._core.get_by_id(schema_id))
 
-    def text_by_id(self, schema_id: int) -> str:
-        return run(self._core.text_by_id(schema_id))
-
-    def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
-        return run(self._core.version_with_id(subject, schema_id))
-
-    def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
-        return run(self._core.newest(subject))
-
-    def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
-        return run(self._core.version(subject, version))
-
-    def forget_newest(self, subject: str) -> None:
-        self._core.forget_newest(subject)
+    def declaration(self, schema_id: int) -> str:
+        return run(self._core.declaration(schema_id))

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from cortado.errors import CortadoError, InvalidArgument, NotFound
 from cortado.schema.json_text import json_text
 from cortado.store.auth.roles import Demand, Permission, subject_resource
-from cortado.store.client.schemas import SchemaCheck, SchemaVersion
+from cortado.store.client.known_schemas import SchemaVersion
+from cortado.store.client.schemas import SchemaCheck
 from cortado.store.gateway.calls import Call
 from cortado.store.gateway.console.acts.serving import form_of
 from cortado.store.gateway.console.pages import page, tried

@@ -63,12 +63,12 @@ def operations() -> list[Operation]:
 
 async def by_id(call: Call) -> Response:
     """Return the declaration, as a text within JSON."""
-    return answer(call, {"schema": await schemas_of(call).text_by_id(_id_of(call))})
+    return answer(call, {"schema": await schemas_of(call).declaration(_id_of(call))})
 
 
 async def declaration(call: Call) -> Response:
     """Return the declaration alone, which is JSON."""
-    return bare(call, await schemas_of(call).text_by_id(_id_of(call)))
+    return bare(call, await schemas_of(call).declaration(_id_of(call)))
 
 
 async def subjects(call: Call) -> Response:
@@ -109,7 +109,7 @@ async def everything(call: Call) -> Response:
         listed = await schemas.numbers(subject.subject, include_deleted=include_deleted)
         listed = listed[-1:] if latest_only else listed
         for each in listed[offset : offset + limit - len(found)]:
-            text = await schemas.text_by_id(each.schema_id)
+            text = await schemas.declaration(each.schema_id)
             characters += len(text)
             if characters > CHARACTERS_MAX:
                 problem = f"must be smaller: the declarations have more than {CHARACTERS_MAX} characters together"

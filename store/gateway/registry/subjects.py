@@ -82,7 +82,7 @@ async def _among(schemas: AsyncSchemas, subject: str, text: str, include_deleted
     versions = await schemas.numbers(subject, include_deleted=include_deleted)
     wanted = parse_schema(text).fingerprint
     for each in reversed(versions):
-        declaration = await schemas.text_by_id(each.schema_id) if each.deleted else ""
+        declaration = await schemas.declaration(each.schema_id) if each.deleted else ""
         if each.deleted and parse_schema(declaration).fingerprint == wanted:
             return each.version, each.schema_id, declaration
     raise NotFound("schema", f"of that meaning in subject {subject}")

@@ -74,7 +74,7 @@ async def register(call: Call) -> Response:
 async def get(call: Call) -> Response:
     """Return the version with its id and declaration."""
     found = await _named(call, include_deleted=flag(call, DELETED.name))
-    text = await schemas_of(call).text_by_id(found.schema_id)
+    text = await schemas_of(call).declaration(found.schema_id)
     told = {"subject": found.subject, "version": found.version, "id": found.schema_id, "schema": text}
     return answer(call, told | ({"deleted": True} if found.deleted else {}))
 
@@ -82,7 +82,7 @@ async def get(call: Call) -> Response:
 async def declaration(call: Call) -> Response:
     """Return the declaration alone, which is JSON."""
     found = await _named(call, include_deleted=flag(call, DELETED.name))
-    return bare(call, await schemas_of(call).text_by_id(found.schema_id))
+    return bare(call, await schemas_of(call).declaration(found.schema_id))
 
 
 async def referenced_by(call: Call) -> Response:

@@ -14,7 +14,8 @@ from cortado.schema.documents import encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.client.documents import AsyncDocumentCodec
-from cortado.store.client.schemas import SchemaVersion, schema_text
+from cortado.store.client.known_schemas import SchemaVersion
+from cortado.store.client.schemas import schema_text
 
 DECLARATION: Final[dict[str, Any]] = {
     "type": "record",

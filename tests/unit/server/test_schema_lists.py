@@ -72,12 +72,12 @@ def test_a_subjects_own_mode_is_told_from_the_default(schemas: Schemas) -> None:
 
 def test_the_text_of_an_id_is_remembered(schemas: Schemas) -> None:
     schemas.register("a", '"int"')
-    assert schemas.text_by_id(1) == '"int"'
+    assert schemas.declaration(1) == '"int"'
     schemas.delete("a")
     schemas.delete("a", permanent=True)
-    assert schemas.text_by_id(1) == '"int"'
+    assert schemas.declaration(1) == '"int"'
     with pytest.raises(NotFound):
-        schemas.text_by_id(2)
+        schemas.declaration(2)
 
 
 def test_remembered_texts_are_bounded_and_those_asked_for_last_stay() -> None:
