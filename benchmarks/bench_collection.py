@@ -70,7 +70,7 @@ def run() -> list[Measurement]:
             sizes = [_file_bytes(places[name]) for name in ("keeps", "collects")]
             time.sleep(SETTLE_S)
             with Client(collects) as client:
-                client.collection.run()
+                client.admin.gc.run()
             scanned = _scan(collects)
         with serving(places["once"], "all") as once:
             _load(once)
@@ -114,7 +114,7 @@ def stay_level(seconds: float, console: Console) -> None:
             while (so_far_s := time.perf_counter() - began_s) < seconds:
                 puts = _overwrite(address, LEVEL_PAIRS, turn_s := min(LEVEL_EVERY_S, seconds - so_far_s), done)
                 done += int(puts * turn_s)
-                part, lag_s = _file_bytes(place) / live_bytes, client.collection.status().lag_s
+                part, lag_s = _file_bytes(place) / live_bytes, client.admin.gc.status().lag_s
                 console.print(
                     f"{time.perf_counter() - began_s:6.0f} s: {puts:6,.0f} puts/s, the file {part:.2f} times the live "
                     f"data, the safepoint {lag_s:.1f} s back"

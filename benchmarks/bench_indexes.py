@@ -70,8 +70,8 @@ def run() -> list[Measurement]:
             began_s = time.perf_counter()
             beside.append(_overwrite(client))
             built.append((_done(client) - before) / (time.perf_counter() - began_s))
-            [job] = [each for each in client.jobs.list() if each.state == "running"]
-            client.jobs.pause(job.job_id)
+            [job] = [each for each in client.admin.jobs.list() if each.state == "running"]
+            client.admin.jobs.pause(job.job_id)
             kept.append(_overwrite(client))
             client.drop_index(TABLE, f"by_sensor_{turn}")
         began_s = time.perf_counter()
@@ -91,7 +91,7 @@ def _row(i: int, value: float) -> dict[str, Any]:
 
 def _done(client: Client) -> int:
     """Return the rows that the running builds have done."""
-    return sum(job.done for job in client.jobs.list() if job.state == "running")
+    return sum(job.done for job in client.admin.jobs.list() if job.state == "running")
 
 
 def _overwrite(client: Client) -> float:

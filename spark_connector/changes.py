@@ -105,7 +105,7 @@ def start_of(client: Client, options: ChangesOptions, table: TableDescriptor) ->
     if options.starting_at in ("latest", "state"):
         return client.now()
     if options.starting_at == "earliest":
-        status = client.collection.status()
+        status = client.admin.gc.status()
         safepoint = status.tables.get(table.full_name, status.safepoint)
         return max(safepoint, table.named_ts)
     return options.starting_at

@@ -67,7 +67,7 @@ def turns_of(client: Client, options: ReadOptions) -> list[str]:
     turn."""
     if not options.reads_anywhere:
         return [options.connection.endpoint]
-    members = [each.address for each in client.membership.members().members if each.joined]
+    members = [each.address for each in client.admin.members.list().members if each.joined]
     return [",".join((*members[first:], *members[:first])) for first in range(len(members))]
 
 

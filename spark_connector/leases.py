@@ -52,7 +52,7 @@ def protect(client: Client, table: str, at: str) -> str | None:
     moment = _timestamp(client, at)
     minute = Timestamp(moment.epoch, moment.wall_ms - moment.wall_ms % _SHARED_MS, 0)
     for ts in (minute, moment):
-        with suppress(SnapshotTooOld), client.lease(ts, label=_label(table), ttl_s=TTL_S, shared=True):
+        with suppress(SnapshotTooOld), client.hold(ts, label=_label(table), ttl_s=TTL_S, shared=True):
             return str(ts)
     return None
 
@@ -66,7 +66,7 @@ def held(client: Client, table: str, lease: str | None) -> Iterator[None]:
     if lease is None:
         yield
         return
-    shared = client.with_timeout(_TOLD_S).lease(lease, label=_label(table), ttl_s=TTL_S, shared=True)
+    shared = client.with_timeout(_TOLD_S).hold(lease, label=_label(table), ttl_s=TTL_S, shared=True)
     is_held = False
     with suppress(CortadoError):
         shared.__enter__()

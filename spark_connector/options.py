@@ -67,7 +67,7 @@ from typing import Any, TypeVar
 from cortado.errors import InvalidArgument
 from cortado.store.client import Tls
 from cortado.store.client.authorization import TokenSource
-from cortado.store.client.collection import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_DEFAULT, CONSUMER_TTL_S_MAX
+from cortado.store.client.holds import CONSUMER_CHARS_MAX, CONSUMER_TTL_S_DEFAULT, CONSUMER_TTL_S_MAX
 from cortado.store.client.large_transactions import APPLICATION_CHARS_MAX, VERSION_MAX
 from cortado.store.client.reach import reached
 from cortado.store.client.values import parse_at

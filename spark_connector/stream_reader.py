@@ -249,14 +249,14 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         if options.consumer is not None and self._query:
             self._move(options.consumer, at, label)
         elif options.lease:
-            next_lease.enter_context(client.lease(at, label=label))
+            next_lease.enter_context(client.hold(at, label=label))
         self._lease.close()
         self._lease, self._lease_moved_s = next_lease, time.monotonic()
 
     def _move(self, consumer: str, at: Timestamp, label: str) -> None:
         owner, ttl_s = f"stream {self._query}", self._options.consumer_ttl_s
         try:
-            self._connected().collection.move_consumer(consumer, at, label=label, ttl_s=ttl_s, owner=owner)
+            self._connected().admin.gc.advance_consumer(consumer, at, label=label, ttl_s=ttl_s, owner=owner)
         except InvalidArgument as refused:
             if refused.field != "consumer":
                 raise

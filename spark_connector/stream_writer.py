@@ -31,7 +31,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from cortado.errors import InvalidArgument, Unsupported
-from cortado.store.client.collection import LABEL_CHARS_MAX
+from cortado.store.client.holds import LABEL_CHARS_MAX
 from cortado.store.keys.keyspace import show_table_id
 from pyspark_cortado.clients import open_client
 from pyspark_cortado.options import WriteOptions

@@ -32,7 +32,7 @@ from cortado.errors import (
     TryAgain,
     WriteConflict,
 )
-from cortado.store.client.collection import LABEL_CHARS_MAX
+from cortado.store.client.holds import LABEL_CHARS_MAX
 from cortado.store.client.large_transactions import ID_BYTES
 from pyspark_cortado.catalogue import check_no_new_table
 from pyspark_cortado.clients import open_client

@@ -119,7 +119,7 @@ class Nodes:
         first.start()
         with Client(first.address) as client:
             for node in others:
-                client.membership.add(node.node_id, node.peer_address)
+                client.admin.members.add(node.node_id, node.peer_address)
                 node.start()
                 _promote(client, node.node_id)
 
@@ -181,7 +181,7 @@ def _promote(client: Client, node_id: str) -> None:
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         try:
-            client.membership.promote(node_id)
+            client.admin.members.promote(node_id)
             return
         except TryAgain:
             if time.monotonic() > deadline:

@@ -117,7 +117,7 @@ def finish(directory: Directory) -> None:
 
 def _begin(client: Client, request: BackupRequest, directory: Directory) -> Checkpoint:
     base, followed = _base(request, directory)
-    plan = client.backups.plan(at=request.at, range_bytes=request.range_bytes)
+    plan = client.admin.backups.plan(at=request.at, range_bytes=request.range_bytes)
     if base is not None and base.cluster_id != plan.cluster_id:
         problem = f"is a backup of the cluster {base.cluster_id}; this one is {plan.cluster_id}"
         raise InvalidArgument("base", problem, str(request.base))
@@ -167,7 +167,7 @@ def check_same(client: Client, request: BackupRequest, shape: Shape) -> None:
     if base != begun_on:
         problem = f"must be {begun_on or 'none'}, as it was begun in {where}"
         raise InvalidArgument("base", problem, base or "none")
-    if request.at is not None and client.backups.plan(at=request.at).timestamp != shape.at:
+    if request.at is not None and client.admin.backups.plan(at=request.at).timestamp != shape.at:
         raise InvalidArgument("at", f"must be {shape.timestamp}, as it was begun in {where}", str(request.at))
 
 
@@ -212,7 +212,7 @@ class _Making:
         within = self._checkpoint.ranges[number]
         with self._directory.writing(name) as file:
             writer = PartWriter(file, header)
-            runs = self._client.backups.read(bytes.fromhex(within.start), bytes.fromhex(within.end), self._wanted)
+            runs = self._client.admin.backups.read(bytes.fromhex(within.start), bytes.fromhex(within.end), self._wanted)
             with closing(runs):
                 for run in runs:
                     self._streams.check()

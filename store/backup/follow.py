@@ -154,7 +154,7 @@ class _MovingLease:
         """Keep the versions after ``shape`` from now on, and none before. If no lease can be had, the old one stays:
         the watch reports the versions that it then misses."""
         with suppress(SnapshotTooOld, ResourceExhausted, Unavailable, DeadlineExceeded, OutcomeUnknown):
-            lease = self._client.lease(shape.at, label=f"backup {shape.backup_id}", ttl_s=_LEASE_TTL_S)
+            lease = self._client.hold(shape.at, label=f"backup {shape.backup_id}", ttl_s=_LEASE_TTL_S)
             with ExitStack() as taken:
                 taken.enter_context(lease)
                 self._held.close()
@@ -189,7 +189,7 @@ class _Following:
         self._began_s = self._moved_s = self._now_s()
 
     def run(self, stop: threading.Event) -> Followed:
-        with self._client.backups.follow(self._resolved, self._source, resolved_ms=_RESOLVED_MS) as watch:
+        with self._client.admin.backups.follow(self._resolved, self._source, resolved_ms=_RESOLVED_MS) as watch:
             # A thread that waits for an event finds the end.
             threading.Thread(target=_close_at, args=(stop, watch), name="backup-stop", daemon=True).start()
             try:

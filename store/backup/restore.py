@@ -144,7 +144,7 @@ def restore_backup(client: Client, request: RestoreRequest, report: Report = sil
     """
     streams = transferring(request.streams, "restore")
     plan = _plan(request)
-    restores, restore_id = client.backups.restores, plan.restore_id
+    restores, restore_id = client.admin.backups.restores, plan.restore_id
     standing = restores.status()
     was_done = standing.ended == restore_id
     needs_roles = plan.needs_roles and not request.without_roles
@@ -181,7 +181,7 @@ def _roles_are_off() -> InvalidArgument:
 def abandon_restore(client: Client, report: Report = silent) -> str:
     """Remove the versions that a restore under way has put, and end it: the cluster is empty again. Returns the
     restore's id, empty if there was no restore."""
-    restores = client.backups.restores
+    restores = client.admin.backups.restores
     restore_id, rounds = restores.status().restore_id, 0
     while restore_id and restores.abandon(restore_id).restore_id:
         rounds += 1
@@ -241,7 +241,7 @@ def _parts(chain: Sequence[Backup], at: Timestamp) -> list[_Part]:
 
 def _begin(client: Client, plan: _Plan, sleep_s: Callable[[float], None]) -> RestoreStatus:
     """Begin the restore. The clock is raised only for a cluster that would take it: a refusal changes nothing."""
-    restores = client.backups.restores
+    restores = client.admin.backups.restores
     while True:
         try:
             return restores.begin(plan.restore_id, plan.at, plan.readable_from, len(plan.parts))
@@ -261,7 +261,7 @@ def _raise_clock(client: Client, ts: Timestamp, sleep_s: Callable[[float], None]
         if now.epoch == ts.epoch and ts.wall_ms - now.wall_ms <= _CLOCK_WAIT_MS:
             sleep_s(_CLOCK_LOOK_S)
         else:
-            client.bump_epoch(now.epoch)
+            client.admin.bump_epoch(now.epoch)
 
 
 def _digest(runs: Iterator[Run]) -> tuple[int, str]:
@@ -321,7 +321,7 @@ class _Putting(_OverParts):
         if not run.keys and part_done is None:
             return
         try:
-            self._client.backups.restores.put(self._plan.restore_id, run.encode(), part_done)
+            self._client.admin.backups.restores.put(self._plan.restore_id, run.encode(), part_done)
         except TooLarge:
             middle = len(run.keys) // 2
             if not middle:
@@ -338,7 +338,7 @@ class _Verifying(_OverParts):
     def _part(self, number: int) -> None:
         part = self._plan.parts[number]
         start, end = part.bounds
-        with closing(self._client.backups.read(start, end, part.wanted(self._plan.restore_id))) as bodies:
+        with closing(self._client.admin.backups.read(start, end, part.wanted(self._plan.restore_id))) as bodies:
             found = _digest(decode_run(body, "a reply") for body in bodies)
         expected = part.expected()
         if found != expected:

@@ -12,7 +12,7 @@ def shown_until_built(session: Session, client: Client, job_id: int, *, quiet: b
     """Return the job when it has ended."""
     try:
         with showing_progress(quiet=quiet) as report:
-            return client.jobs.wait(
+            return client.admin.jobs.wait(
                 job_id, lambda job: report(Progress(job.target, job.done, done=job.done, total=job.total))
             )
     except KeyboardInterrupt:

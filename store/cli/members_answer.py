@@ -45,7 +45,7 @@ def member_of(found: Members, node_id: str) -> MemberStatus:
 
 def check_member(client: Client, node_id: str) -> None:
     """Raise NotFound if the cluster has no such member."""
-    member_of(client.membership.members(), node_id)
+    member_of(client.admin.members.list(), node_id)
 
 
 def member_json(member: MemberStatus, leader: str) -> dict[str, object]:

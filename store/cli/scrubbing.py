@@ -104,10 +104,10 @@ def _lease(session: Session, stack: ExitStack, replicas: _Replicas) -> None:
     client = stack.enter_context(session.client())
     with suppress(CortadoError):
         try:
-            stack.enter_context(client.lease(replicas.up_to, label=_LABEL))
+            stack.enter_context(client.hold(replicas.up_to, label=_LABEL))
         except SnapshotTooOld:
             # A replica is far behind: it will catch up with the newest timestamp, or is said not to be checked.
-            replicas.up_to = stack.enter_context(client.lease(label=_LABEL)).timestamp
+            replicas.up_to = stack.enter_context(client.hold(label=_LABEL)).timestamp
 
 
 def _tables_of(nodes: list[NodeInspector]) -> tuple[list[str], KeyNames, CortadoError | None]:

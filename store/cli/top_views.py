@@ -105,7 +105,7 @@ class Watch:
         """Yield one each interval, the first after one. Raises what asking for the members raises at the beginning."""
         client = self._stack.enter_context(self.session.client())
         pool = self._stack.enter_context(ThreadPoolExecutor(16))
-        self._members = client.membership.members()
+        self._members = client.admin.members.list()
         self._look(pool.map)
         rounds, due_s = 0, time.monotonic() + interval_s
         while True:
@@ -119,7 +119,7 @@ class Watch:
     def _ask_who_belongs(self, client: Client) -> None:
         # Without an answer the members are those of before: they are asked in any case, and say more.
         with suppress(CortadoError):
-            self._members = client.with_timeout(_ANSWER_S_MAX).membership.members()
+            self._members = client.with_timeout(_ANSWER_S_MAX).admin.members.list()
 
     def _look(self, run_all: Callable[..., Iterator[Statistics | CortadoError]]) -> View:
         members = self._members.members

@@ -72,13 +72,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from cortado.store.client.admin import AsyncAdmin
     from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.auth import AsyncAuth, AuthStatus, Issued, PrincipalInfo, RoleGrant, TokenInfo, WhoAmI
     from cortado.store.client.batch import AsyncBatch
+    from cortado.store.client.blocking.admin import Admin
     from cortado.store.client.blocking.auth import Auth
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.cluster import Membership
-    from cortado.store.client.blocking.collection import Collection, Lease
+    from cortado.store.client.blocking.gc import Gc
+    from cortado.store.client.blocking.holds import Hold
     from cortado.store.client.blocking.jobs import Jobs
     from cortado.store.client.blocking.kv import KeyValue
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions, Staging
@@ -99,10 +102,11 @@ if TYPE_CHECKING:
         MemberStatus,
         Status,
     )
-    from cortado.store.client.collection import AsyncCollection, AsyncLease, CollectionStatus, HeldLease
     from cortado.store.client.documents import Document, RowBatch
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.endpoints import Tls
+    from cortado.store.client.gc import AsyncGc, GcStatus
+    from cortado.store.client.holds import AsyncHold, HoldInfo
     from cortado.store.client.jobs import AsyncJobs, Job
     from cortado.store.client.known_schemas import SchemaVersion
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
@@ -124,15 +128,17 @@ if TYPE_CHECKING:
     from cortado.store.client.windows import ChangedRange, ChangeWindow
 
 __all__ = [
+    "Admin",
+    "AsyncAdmin",
     "AsyncAuth",
     "AsyncBatch",
     "AsyncClient",
-    "AsyncCollection",
+    "AsyncGc",
+    "AsyncHold",
     "AsyncJobs",
     "AsyncKeyValue",
     "AsyncLargeTransaction",
     "AsyncLargeTransactions",
-    "AsyncLease",
     "AsyncMembership",
     "AsyncQuotas",
     "AsyncSchemas",
@@ -153,8 +159,6 @@ __all__ = [
     "Client",
     "ClockOffset",
     "ClockReading",
-    "Collection",
-    "CollectionStatus",
     "DamagedItem",
     "DatabaseSize",
     "Delete",
@@ -162,7 +166,10 @@ __all__ = [
     "Document",
     "DropRecord",
     "DroppedDatabase",
-    "HeldLease",
+    "Gc",
+    "GcStatus",
+    "Hold",
+    "HoldInfo",
     "Index",
     "Issued",
     "Job",
@@ -173,7 +180,6 @@ __all__ = [
     "LargeTransaction",
     "LargeTransactionRecord",
     "LargeTransactions",
-    "Lease",
     "MemberStatus",
     "Members",
     "Membership",
@@ -207,15 +213,17 @@ __all__ = [
 
 # Loaded on first use, so that one module of the client does not bring them all.
 _HOMES: Final = {
+    "Admin": "blocking.admin",
+    "AsyncAdmin": "admin",
     "AsyncAuth": "auth",
     "AsyncBatch": "batch",
     "AsyncClient": "async_client",
-    "AsyncCollection": "collection",
+    "AsyncGc": "gc",
     "AsyncJobs": "jobs",
     "AsyncKeyValue": "kv",
     "AsyncLargeTransaction": "large_transactions",
     "AsyncLargeTransactions": "large_transactions",
-    "AsyncLease": "collection",
+    "AsyncHold": "holds",
     "AsyncMembership": "cluster",
     "AsyncQuotas": "quotas",
     "AsyncSchemas": "schemas",
@@ -236,8 +244,8 @@ _HOMES: Final = {
     "Client": "client",
     "ClockOffset": "cluster",
     "ClockReading": "cluster",
-    "Collection": "blocking.collection",
-    "CollectionStatus": "collection",
+    "Gc": "blocking.gc",
+    "GcStatus": "gc",
     "DamagedItem": "cluster",
     "DatabaseSize": "sizes",
     "Delete": "kv",
@@ -245,7 +253,7 @@ _HOMES: Final = {
     "Document": "documents",
     "DropRecord": "drops",
     "DroppedDatabase": "drops",
-    "HeldLease": "collection",
+    "HoldInfo": "holds",
     "Index": "tables",
     "Issued": "auth",
     "Job": "jobs",
@@ -256,7 +264,7 @@ _HOMES: Final = {
     "LargeTransaction": "blocking.large_transactions",
     "LargeTransactionRecord": "large_transactions",
     "LargeTransactions": "blocking.large_transactions",
-    "Lease": "blocking.collection",
+    "Hold": "blocking.holds",
     "MemberStatus": "cluster",
     "Members": "cluster",
     "Membership": "blocking.cluster",

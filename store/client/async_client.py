@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, common_pb2
+from cortado.store.client.admin import AsyncAdmin
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import callback, check_timeout, flag, shown, whole
 from cortado.store.client.authorization import TokenSource
 from cortado.store.client.caches import PerCaller, SchemaCache, TableCache
-from cortado.store.client.client_services import ClientServices
 from cortado.store.client.client_transactions import ClientTransactions
 from cortado.store.client.cluster import ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ConnectionOptions, ReadFrom
@@ -34,9 +34,9 @@ from cortado.store.clock.timestamp import Timestamp
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
     from cortado.store.client.batch import AsyncBatch
-    from cortado.store.client.collection import AsyncCollection, AsyncLease
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
+    from cortado.store.client.holds import AsyncHold
     from cortado.store.client.jobs import Job
     from cortado.store.client.known_schemas import SchemaVersion
     from cortado.store.client.namespaces import AsyncNamespaces
@@ -45,12 +45,11 @@ if TYPE_CHECKING:
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
 
-_EPOCH_MAX = (1 << 16) - 1
 _STALE_MS_MAX = (1 << 32) - 1
 
 
 @public_face
-class AsyncClient(ClientTransactions, ClientServices):
+class AsyncClient(ClientTransactions):
     """A connection to a cluster, for asyncio::
 
         async with AsyncClient("10.0.0.1:7621,10.0.0.2:7621", timeout_s=5) as client:
@@ -248,30 +247,28 @@ class AsyncClient(ClientTransactions, ClientServices):
 
         return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
 
-    # --- leases ----------------------------------------------------------------------------------------------
+    # --- holds -----------------------------------------------------------------------------------------------
 
-    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> AsyncLease:
+    def hold(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> AsyncHold:
         """Return a context manager that keeps versions readable at a time, and at all later ones, from being collected.
 
         ``at`` is a timestamp, its text, or a ``datetime`` with a time zone (or its text); None for the newest, which
-        :attr:`AsyncLease.timestamp` tells. ``label`` tells operators who reads and why, when they look for the use of
-        the disk. The lease ends if the cluster hears nothing of its holder for ``ttl_s``, 1 to 600 seconds. Entering it
+        :attr:`AsyncHold.timestamp` tells. ``label`` tells operators who reads and why, when they look for the use of
+        the disk. The hold ends if the cluster hears nothing of its holder for ``ttl_s``, 1 to 600 seconds. Entering it
         raises SnapshotTooOld, TimestampInFuture, and ResourceExhausted if there are too many.
 
-        With ``shared`` all callers, of any process, that ask for the same timestamp, label and ``ttl_s`` hold one
-        lease. It does not end with a block, but once none of them has been heard of for ``ttl_s``.
+        With ``shared`` all callers, of any process, that ask for the same timestamp, label and ``ttl_s`` keep one
+        hold. It does not end with a block, but once none of them has been heard of for ``ttl_s``.
         """
-        from cortado.store.client.collection import AsyncLease
+        from cortado.store.client.holds import AsyncHold
 
-        self._connection.check_present("a lease")
-        return AsyncLease(self._connection, at, label=label, ttl_s=ttl_s, shared=shared, timeout_s=self._timeout_s)
+        self._connection.check_present("a hold")
+        return AsyncHold(self._connection, at, label=label, ttl_s=ttl_s, shared=shared, timeout_s=self._timeout_s)
 
     @property
-    def collection(self) -> AsyncCollection:
-        """Return the calls about garbage collection and the leases that hold it back."""
-        from cortado.store.client.collection import AsyncCollection
-
-        return AsyncCollection(self._connection, timeout_s=self._timeout_s)
+    def admin(self) -> AsyncAdmin:
+        """The calls for operators: members, backups, roles, quotas, jobs, garbage collection, sizes."""
+        return AsyncAdmin(self._connection, timeout_s=self._timeout_s)
 
     # --- databases and tables --------------------------------------------------------------------------------
 
@@ -412,15 +409,16 @@ class AsyncClient(ClientTransactions, ClientServices):
     ) -> IndexDescriptor:
         """Create an index of a table, which may have rows and be written to meanwhile.
 
-        Returns when it can be read; with ``wait=False`` at once, and ``client.jobs`` tells how far it is. ``progress``
-        is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument; IndexNotReady if it
-        could not be built, as when two rows share a value of a unique one: it is there, and has to be dropped.
+        Returns when it can be read; with ``wait=False`` at once, and ``client.admin.jobs`` tells how far it is.
+        ``progress`` is told of the job while this waits. Raises NotFound, AlreadyExists, InvalidArgument. Raises
+        IndexNotReady if it could not be built, as when two rows share a value of a unique one: it is there, and has to
+        be dropped.
         """
         callback(progress, "progress")
         started, job_id = await self._tables.create_index(full_name, index)
         if not flag(wait, "wait"):
             return started
-        await self.jobs.wait(job_id, progress)
+        await self.admin.jobs.wait(job_id, progress)
         return await self._tables.built(full_name, started)
 
     async def drop_index(self, full_name: str, name: str) -> None:
@@ -462,25 +460,3 @@ class AsyncClient(ClientTransactions, ClientServices):
         stub, request = self._connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(is_read=True)
         reply = await self._connection.call(stub, request, timeout_s=self._timeout_s)
         return timestamp_of(reply.header.timestamp)
-
-    async def accept_loss(self, key: bytes) -> None:
-        """Give up the damaged version under this stored key (:attr:`DamagedItem.key`) if no member has a whole copy:
-        from its timestamp on the key does not exist, on every replica.
-
-        Raises InvalidArgument if it is not damaged, Unavailable if not every member has confirmed that.
-        """
-        if not isinstance(key, bytes):
-            raise InvalidArgument("key", "must be bytes", type(key).__name__)
-        request = cluster_pb2.AcceptLossRequest(key=key)
-        stub = self._connection.stubs.cluster
-        await self._connection.write(stub.AcceptLoss, request, timeout_s=self._timeout_s)
-
-    async def bump_epoch(self, from_epoch: int) -> int:
-        """Begin a new epoch, after which every timestamp sorts after every earlier one; return it.
-
-        Raises InvalidArgument if the epoch is not ``from_epoch`` any more.
-        """
-        request = cluster_pb2.BumpEpochRequest(from_epoch=whole(from_epoch, "from_epoch", 0, _EPOCH_MAX))
-        stub = self._connection.stubs.cluster
-        epoch: int = (await self._connection.write(stub.BumpEpoch, request, timeout_s=self._timeout_s)).epoch
-        return epoch

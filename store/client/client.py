@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 from cortado.errors import InvalidArgument
 from cortado.store.client.async_client import AsyncClient
 from cortado.store.client.authorization import TokenSource
-from cortado.store.client.blocking.cluster import Membership
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.kv import KeyValue
@@ -26,15 +25,11 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-    from cortado.store.client.blocking.auth import Auth
-    from cortado.store.client.blocking.backups import Backups
+    from cortado.store.client.blocking.admin import Admin
     from cortado.store.client.blocking.batch import Batch
-    from cortado.store.client.blocking.collection import Collection, Lease
-    from cortado.store.client.blocking.jobs import Jobs
+    from cortado.store.client.blocking.holds import Hold
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions
-    from cortado.store.client.blocking.quotas import Quotas
     from cortado.store.client.blocking.schemas import Schemas
-    from cortado.store.client.blocking.sizes import Sizes
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.documents import D
@@ -198,18 +193,18 @@ class Client:
 
         return LargeTransactions(self._core.large_transactions)
 
-    # --- leases ----------------------------------------------------------------------------------------------
+    # --- holds -----------------------------------------------------------------------------------------------
 
-    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> Lease:
-        from cortado.store.client.blocking.collection import Lease
+    def hold(self, at: At = None, *, label: str = "", ttl_s: float = 60.0, shared: bool = False) -> Hold:
+        from cortado.store.client.blocking.holds import Hold
 
-        return Lease(self._core.lease(at, label=label, ttl_s=ttl_s, shared=shared))
+        return Hold(self._core.hold(at, label=label, ttl_s=ttl_s, shared=shared))
 
     @property
-    def collection(self) -> Collection:
-        from cortado.store.client.blocking.collection import Collection
+    def admin(self) -> Admin:
+        from cortado.store.client.blocking.admin import Admin
 
-        return Collection(self._core.collection)
+        return Admin(self._core.admin)
 
     # --- databases and tables --------------------------------------------------------------------------------
 
@@ -296,41 +291,7 @@ class Client:
     def indexes(self, full_name: str) -> tuple[IndexDescriptor, ...]:
         return run(self._core.indexes(full_name))
 
-    @property
-    def auth(self) -> Auth:
-        from cortado.store.client.blocking.auth import Auth
-
-        return Auth(self._core.auth)
-
-    @property
-    def sizes(self) -> Sizes:
-        from cortado.store.client.blocking.sizes import Sizes
-
-        return Sizes(self._core.sizes)
-
-    @property
-    def quotas(self) -> Quotas:
-        from cortado.store.client.blocking.quotas import Quotas
-
-        return Quotas(self._core.quotas)
-
-    @property
-    def jobs(self) -> Jobs:
-        from cortado.store.client.blocking.jobs import Jobs
-
-        return Jobs(self._core.jobs)
-
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
-
-    @property
-    def backups(self) -> Backups:
-        from cortado.store.client.blocking.backups import Backups
-
-        return Backups(self._core.backups)
-
-    @property
-    def membership(self) -> Membership:
-        return Membership(self._core.membership)
 
     def status(self, address: str | None = None) -> Status:
         return run(self._core.status(address))
@@ -340,10 +301,3 @@ class Client:
 
     def now(self) -> Timestamp:
         return run(self._core.now())
-
-    def accept_loss(self, key: bytes) -> None:
-        """Give up a damaged version if no member has a whole copy."""
-        run(self._core.accept_loss(key))
-
-    def bump_epoch(self, from_epoch: int) -> int:
-        return run(self._core.bump_epoch(from_epoch))

@@ -233,14 +233,14 @@ class AsyncMembership:
 
     A change that may have been made is never reported as refused. If an attempt was not answered, the client looks at
     the members. If they show the change, the call returns. If they do not (yet), it raises OutcomeUnknown:
-    :meth:`members` tells later whether the change was made.
+    :meth:`list` tells later whether the change was made.
     """
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
         self._connection = connection
         self._timeout_s = timeout_s
 
-    async def members(self, *, at_leader: bool = False) -> Members:
+    async def list(self, *, at_leader: bool = False) -> Members:
         """Return the members as the node that answers knows them; ``at_leader`` with every member's progress.
 
         Raises NotLeader if ``at_leader`` and there is no leader.
@@ -279,7 +279,7 @@ class AsyncMembership:
         request = cluster_pb2.RemoveMemberRequest(node_id=text(node_id, "node_id"))
         self._connection.check_present("writing")
         # A member that is absent afterwards was removed only if it was there before.
-        before = await self.members()
+        before = await self.list()
 
         def is_made(now: Members) -> bool:
             return before.member(node_id) is not None and now.member(node_id) is None

@@ -23,8 +23,8 @@ from cortado.errors import CortadoError, InvalidArgument, NotFound, TooLarge, Tr
 from cortado.proto.v1 import documents_pb2
 from cortado.proto.v1 import large_transactions_pb2 as pb
 from cortado.store.client.arguments import hexadecimal, shown, text, texts, whole
-from cortado.store.client.collection import END_S, TTL_S_DEFAULT, LeaseKeeper, check_label, check_ttl
 from cortado.store.client.connection import Connection
+from cortado.store.client.holds import END_S, TTL_S_DEFAULT, HoldKeeper, check_label, check_ttl
 from cortado.store.client.public_faces import public_face
 from cortado.store.client.stubs import Method
 from cortado.store.client.values import timestamp_of
@@ -112,7 +112,7 @@ class AsyncStaging:
     commit names the attempts that count.
     """
 
-    def __init__(self, handles: Handles, connection: Connection, view: StagingView, keeper: LeaseKeeper) -> None:
+    def __init__(self, handles: Handles, connection: Connection, view: StagingView, keeper: HoldKeeper) -> None:
         """``handles`` are those of ``view``, over ``connection``."""
         self._handles = handles
         self._connection = connection
@@ -282,7 +282,7 @@ class AsyncLargeTransactions:
         """
         encoded = hexadecimal(transaction_id, "transaction_id", ID_BYTES)
         view = StagingView(encoded, whole(task, "task", 0, TASK_MAX), whole(attempt, "attempt", 0, ATTEMPT_MAX))
-        keeper = LeaseKeeper(self._connection, encoded, ttl_s=check_ttl(ttl_s), timeout_s=self._timeout_s)
+        keeper = HoldKeeper(self._connection, encoded, ttl_s=check_ttl(ttl_s), timeout_s=self._timeout_s)
         return AsyncStaging(self._through(view), self._connection, view, keeper)
 
     async def commit(

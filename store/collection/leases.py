@@ -252,7 +252,7 @@ def move(
         if known is not None and known.owner != owner:
             own, other = (each or "no owner" for each in (owner, known.owner))
             problem = f"is the place of {other}, which moved it at {known.acquired_ts}, and not of {own}"
-            end = f"use a name for each, or end the lease {lease_id.hex()}"
+            end = f"use a name for each, or end the hold {lease_id.hex()}"
             raise InvalidArgument("consumer", f"{problem}: {end}", consumer)
         at = commit_ts if ts is None else ts
         lease = Lease(stored_id, at, ttl_ms, label, commit_ts, consumer, owner, asker.principal)
@@ -274,7 +274,7 @@ def _written(reader: Reader, lease: Lease, known: Lease | None, asker: Asker) ->
     tag = tag_of(lease.principal)
     if known is None:
         own = sum(each.endswith(tag) for each in listed)
-        check_share(asker, "leases", own=own, total=len(listed), limit=LEASES_MAX)
+        check_share(asker, "holds", own=own, total=len(listed), limit=LEASES_MAX)
     mutations = Mutations()
     if known is not None and known.lease_id != lease.lease_id:
         mutations.delete(lease_key(known.lease_id))

@@ -125,7 +125,7 @@ class Callers:
     async def _ask(self, key: bytes) -> str:
         try:
             async with nullcontext() if key in self._known else self._strangers:
-                who = await self._client.auth.who_am_i()
+                who = await self._client.admin.auth.who_am_i()
             if who.enabled and who.principal is None:
                 raise Unauthenticated("the call shows no principal")
         except Unauthenticated as error:

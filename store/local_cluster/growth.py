@@ -51,7 +51,7 @@ def grow(site: Site, connect: Callable[[], Client]) -> None:
     """Make every member of the plan a voter, and return when one of them leads. Raises Stopped, CortadoError."""
     with connect() as opened:
         client = opened.with_timeout(_CALL_TIMEOUT_S)
-        _wait(site, lambda: bool(client.membership.members().leader), "no node leads yet")
+        _wait(site, lambda: bool(client.admin.members.list().leader), "no node leads yet")
         first = site.plan.nodes[0]
         if not first.is_voter:
             site.change(dataclasses.replace(first, is_announced=True, is_voter=True))
@@ -60,7 +60,7 @@ def grow(site: Site, connect: Callable[[], Client]) -> None:
         for node in site.plan.nodes[1:]:
             if not node.is_voter and not node.is_removed:
                 _admit(site, client, node)
-        _wait(site, lambda: bool(client.membership.members().leader), "no node leads yet")
+        _wait(site, lambda: bool(client.admin.members.list().leader), "no node leads yet")
 
 
 def watch_removals(site: Site, connect: Callable[[], Client]) -> None:
@@ -75,7 +75,7 @@ def watch_removals(site: Site, connect: Callable[[], Client]) -> None:
 
 def leave_removed(site: Site, client: Client) -> None:
     """Mark the nodes that were members and are no longer. Only the leader is believed: others may not know yet."""
-    found = client.membership.members(at_leader=True)
+    found = client.admin.members.list(at_leader=True)
     for node in site.plan.members:
         if node.is_voter and found.member(node.node_id) is None:
             site.change(dataclasses.replace(node, is_removed=True))
@@ -106,7 +106,7 @@ def _members(site: Site, client: Client) -> Members:
     found: list[Members] = []
 
     def ask() -> bool:
-        found.append(client.membership.members())
+        found.append(client.admin.members.list())
         return True
 
     _wait(site, ask, "no node answers yet")
@@ -114,22 +114,22 @@ def _members(site: Site, client: Client) -> Members:
 
 
 def _is_added(client: Client, node: NodePlan) -> bool:
-    if client.membership.members().member(node.node_id) is None:
-        client.membership.add(node.node_id, node.peer_address)
+    if client.admin.members.list().member(node.node_id) is None:
+        client.admin.members.add(node.node_id, node.peer_address)
     return True
 
 
 def _is_joined(client: Client, node_id: str) -> bool:
-    member = client.membership.members().member(node_id)
+    member = client.admin.members.list().member(node_id)
     return member is not None and member.joined
 
 
 def _is_promoted(client: Client, node_id: str) -> bool:
-    member = client.membership.members().member(node_id)
+    member = client.admin.members.list().member(node_id)
     if member is None:
         raise InvalidArgument("NODE", "was removed while it was to become a voter", node_id)
     if not member.voter:
-        client.membership.promote(node_id)
+        client.admin.members.promote(node_id)
     return True
 
 

@@ -20,5 +20,5 @@ def leased(client: Client, at: At, label: str) -> Iterator[At]:
     """
     with ExitStack() as stack:
         with suppress(SnapshotTooOld, ResourceExhausted):
-            at = stack.enter_context(client.lease(at, label=label)).timestamp
+            at = stack.enter_context(client.hold(at, label=label)).timestamp
         yield at

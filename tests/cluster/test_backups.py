@@ -217,7 +217,7 @@ def test_a_backup_that_takes_long_keeps_what_it_reads(tmp_path: Path, monkeypatc
 def oldest(client: Client) -> Timestamp:
     """Below which nothing is read."""
     client.kv("log").put(b"again", b"and again")
-    return client.backups.plan().oldest
+    return client.admin.backups.plan().oldest
 
 
 def test_three_nodes_are_backed_up_through_killed_leaders(tmp_path: Path) -> None:

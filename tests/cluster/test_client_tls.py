@@ -81,17 +81,17 @@ def test_a_certificates_name_is_a_principal_and_a_nodes_is_none(
         return Client(encrypted.endpoint, tls=Tls(files.ca, files.cert, files.key), token=token)
 
     with Client(encrypted.endpoint, tls=tls) as app:
-        app.auth.enable("app", kind="certificate")
+        app.admin.auth.enable("app", kind="certificate")
         try:
-            known = app.auth.who_am_i().principal
+            known = app.admin.auth.who_am_i().principal
             assert known is not None
             assert (known.name, known.kind) == ("app", "certificate")
             for files in (certifier.node("n1"), certifier.node("app"), certifier.client("App"), certifier.client("o")):
                 with with_certificate(files) as other, pytest.raises(Unauthenticated):
                     other.kv("n").get(b"k")
-            app.auth.create("o", kind="certificate")
-            app.auth.grant("o", "reader", "namespace:n")
-            token = app.auth.create("by-token").token
+            app.admin.auth.create("o", kind="certificate")
+            app.admin.auth.grant("o", "reader", "namespace:n")
+            token = app.admin.auth.create("by-token").token
             assert token is not None
             with with_certificate(certifier.client("o")) as other:
                 other.kv("n").get(b"k")
@@ -99,7 +99,7 @@ def test_a_certificates_name_is_a_principal_and_a_nodes_is_none(
             with with_certificate(certifier.client("app"), token.text) as other, pytest.raises(PermissionDenied):
                 other.kv("n").get(b"k")
         finally:
-            app.auth.disable()
+            app.admin.auth.disable()
 
 
 def test_where_no_certificates_are_asked_for_tokens_alone_let_in_and_nobody_while_roles_are_off(
@@ -109,9 +109,9 @@ def test_where_no_certificates_are_asked_for_tokens_alone_let_in_and_nobody_whil
     options = ("--node-id", "n1", "--tls-ca", str(node.ca), "--tls-cert", str(node.cert), "--tls-key", str(node.key))
     with_own = Tls(own.ca, own.cert, own.key)
     with running_server(tmp_path / "data", *options) as server, Client(server.endpoint, tls=with_own) as client:
-        client.auth.create("app", kind="certificate")
-        client.auth.grant("app", "admin", "cluster")
-        root = client.auth.enable("root").token
+        client.admin.auth.create("app", kind="certificate")
+        client.admin.auth.grant("app", "admin", "cluster")
+        root = client.admin.auth.enable("root").token
     assert root is not None
     with running_server(tmp_path / "data", *options, "--client-certificates", "none") as server:
         for coalesce in (False, True):
@@ -135,7 +135,7 @@ def test_where_no_certificates_are_asked_for_tokens_alone_let_in_and_nobody_whil
         ):
             assert connection.recv(1) == b""
         with Client(server.endpoint, tls=Tls(node.ca), token=root.text) as client:
-            client.auth.disable()
+            client.admin.auth.disable()
             with pytest.raises(Unauthenticated, match="roles are off"):
                 client.kv("n").get(b"k")
         with Client(server.endpoint, tls=Tls(node.ca)) as client, pytest.raises(Unauthenticated, match="roles are off"):

@@ -121,7 +121,7 @@ async def _make(made: Gateway) -> None:
     await items.put({"id": "a/b", "name": "\"' onload=alert(1)", "left": 1})
     await items.put({"id": "..", "name": "", "left": 1})
     await client.schemas.register("console.items", NEXT)
-    await client.collection.move_consumer(f"{SCRIPT}{TURNED}", await client.now(), label=f"{SCRIPT}{TURNED}")
+    await client.admin.gc.advance_consumer(f"{SCRIPT}{TURNED}", await client.now(), label=f"{SCRIPT}{TURNED}")
     await client.schemas.register("console.docs", {**ITEM, "doc": f"{SCRIPT}{TURNED}"})
     carts = client.kv("carts")
     await carts.put(b"a/b", b'{"a": [1, 2]}')
@@ -302,7 +302,7 @@ def test_the_cluster_page_shows_each_member_by_its_own_word(console: Gateway) ->
 
 
 def test_the_cluster_page_says_what_the_doctor_says(console: Gateway) -> None:
-    membership = console.client.membership
+    membership = console.client.admin.members
     console.run(membership.add("n8", "127.0.0.1:8"))
     try:
         found = cluster_checks(nodes_facts([console.client.endpoint], None, None, 10.0))
@@ -459,12 +459,12 @@ def test_what_cannot_be_shown_is_a_page_that_says_why(console: Gateway, path: st
 
 
 def test_a_lease_is_ended_and_old_versions_are_collected(console: Gateway) -> None:
-    held = console.run(console.client.collection.move_consumer("tail", console.run(console.client.now())))
+    held = console.run(console.client.admin.gc.advance_consumer("tail", console.run(console.client.now())))
     assert "/ui/acts/" not in console.run(console.http.get("/ui")).text
     with gateway_before(console.client.endpoint, acts_without_roles=True) as acting:
         assert any("/ui/acts/end-lease" in each["href"] for each in get(acting, "/ui").all("a"))
-        path = path_of("end-lease", lease=held.lease_id)
-        assert "The lease has ended" in act(acting, "end-lease", {"typed": held.lease_id}, lease=held.lease_id)
+        path = path_of("end-lease", lease=held.hold_id)
+        assert "The lease has ended" in act(acting, "end-lease", {"typed": held.hold_id}, lease=held.hold_id)
         assert acting.run(acting.http.get(path)).status_code == 404
         assert "stored items were removed" in act(acting, "collect")
 
@@ -524,7 +524,7 @@ def test_a_pair_has_its_history_and_all_of_a_long_value_is_one_link_away(console
 
 def test_an_act_stands_in_the_audit_log_under_its_visitor_s_name(console: Gateway, console_folder: Path) -> None:
     # The last one: roles are on meanwhile.
-    token = console.run(console.client.auth.enable("root")).token
+    token = console.run(console.client.admin.auth.enable("root")).token
     assert token is not None
     root = {"Authorization": f"Bearer {token.text}"}
     try:
@@ -533,7 +533,7 @@ def test_an_act_stands_in_the_audit_log_under_its_visitor_s_name(console: Gatewa
         assert "Database audited was created" in text_of(answer)
     finally:
         with Client(console.client.endpoint, token=token.text) as client:
-            client.auth.disable()
+            client.admin.auth.disable()
 
     def lines() -> list[dict[str, Any]]:
         text = (console_folder / "audit" / "audit.log").read_text()

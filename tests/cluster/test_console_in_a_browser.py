@@ -280,12 +280,12 @@ def test_a_page_that_reloads_itself_shows_what_is_there_now(console: Console) ->
 
 def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_may_read(console: Console) -> None:
     # The last one: from here on all calls need a token.
-    admin = console.client.auth.enable("root").token
+    admin = console.client.admin.auth.enable("root").token
     assert admin is not None
     with Client(console.client.endpoint, token=admin.text) as root:
-        issued = root.auth.create("reader").token
+        issued = root.admin.auth.create("reader").token
         assert issued is not None
-        root.auth.grant("reader", "reader", "database:shop")
+        root.admin.auth.grant("reader", "reader", "database:shop")
         try:
             for path in PAGES:
                 assert httpx.get(console.url + path, trust_env=False).status_code == 401, path
@@ -313,4 +313,4 @@ def test_with_roles_the_browser_signs_in_by_itself_and_shows_what_its_visitor_ma
             window.open(console.url + "/ui/data/shop/items")
             assert window.script("return location.protocol") == "chrome-error:"
         finally:
-            root.auth.disable()
+            root.admin.auth.disable()

@@ -55,7 +55,7 @@ def test_a_copy_that_is_started_beside_its_node_is_refused_and_changes_nothing(t
             cluster.wait_converged()
             assert all(node.is_running for node in cluster.nodes.values())
             assert cluster.term() >= before
-            members = {each.node_id: each.address for each in client.membership.members().members}
+            members = {each.node_id: each.address for each in client.admin.members.list().members}
             assert members[name] == cluster.addresses[name], "the copy's address was not taken"
             assert [each.value for each in pairs.scan(prefix=b"k")] == [b"w"] * 200
             assert copy.is_running, "it is there to be looked at"
@@ -126,7 +126,7 @@ def test_a_copy_that_was_refused_is_not_heard_by_a_member_that_starts_later(tmp_
             assert "connected to node" not in copy.log.replace("not connected", "")
             cluster.resume(name)
             cluster.wait_converged()
-            members = {each.node_id: each.address for each in client.membership.members().members}
+            members = {each.node_id: each.address for each in client.admin.members.list().members}
             assert members[name] == cluster.addresses[name], "the copy's address was not taken"
             assert len(list(pairs.scan())) == 201
     finally:

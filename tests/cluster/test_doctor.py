@@ -164,7 +164,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def has_seen_down(client: Client, node_id: str) -> bool:
-    found = client.membership.members(at_leader=True).member(node_id)
+    found = client.admin.members.list(at_leader=True).member(node_id)
     return found is not None and found.down and found.behind is None
 
 

@@ -170,7 +170,7 @@ def test_what_was_collected_meanwhile_is_refused_and_left_as_it_is(tmp_path: Pat
 
         def is_too_old() -> bool:
             client.kv("log").put(b"a", b"again")
-            return client.backups.plan().oldest > at
+            return client.admin.backups.plan().oldest > at
 
         wait_until(is_too_old, "the safepoint has passed the backup")
         with following(client, quick(directory)) as ended:
@@ -184,12 +184,12 @@ def test_a_follower_keeps_what_it_has_not_written_yet(tmp_path: Path) -> None:
     with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
         with following(client, FollowRequest(BackupRequest(directory), segment_s=3600)):
             wait_until((directory / MANIFEST).exists, "the backup is there")
-            wait_until(lambda: len(client.collection.leases()) == 1, "it has a lease of its own")
+            wait_until(lambda: len(client.admin.gc.holds()) == 1, "it has a lease of its own")
             at = tip(directory)
-            assert client.collection.leases()[0].timestamp == at
+            assert client.admin.gc.holds()[0].timestamp == at
             for number in range(20):
                 client.kv("log").put(b"a", b"%d" % number)
-        assert not client.collection.leases()
+        assert not client.admin.gc.holds()
     values = [value for run in chain_of(directory)[-1].runs(0) for value in run.values]
     # All that came before it was stopped, newest first.
     assert values == [b"P%d" % number for number in reversed(range(len(values)))]
@@ -215,7 +215,7 @@ def test_a_segment_that_somebody_else_wrote_ends_a_follower(tmp_path: Path) -> N
     directory = tmp_path / "backup"
     with running_server(tmp_path / "data") as server, Client(server.endpoint) as client:
         with following(client, FollowRequest(BackupRequest(directory), segment_s=3600)) as first:
-            wait_until(lambda: bool(client.collection.leases() and (directory / MANIFEST).exists()), "it follows")
+            wait_until(lambda: bool(client.admin.gc.holds() and (directory / MANIFEST).exists()), "it follows")
             client.kv("log").put(b"a", b"tea")
             with following(client, quick(f"objects://{directory}")):
                 wait_until((directory / segment_name(2) / MANIFEST).exists, "the other one follows")

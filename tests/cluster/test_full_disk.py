@@ -139,10 +139,10 @@ def test_what_frees_room_passes_on_a_full_disk_and_writes_come_back(small_disk: 
             # The build waits for the row that is locked.
             transaction_id = staged(client, "shop.d", {"id": 5_000, "s": "", "t": ""})
             client.create_index("shop.d", Index("by_s", ["s"]), wait=False)
-            (build,) = [job.job_id for job in client.jobs.list() if not job.has_ended]
+            (build,) = [job.job_id for job in client.admin.jobs.list() if not job.has_ended]
 
             frees: list[Callable[[], object]] = [
-                lambda: client.quotas.set("namespace:full", stored_bytes=1 << 40),
+                lambda: client.admin.quotas.set("namespace:full", stored_bytes=1 << 40),
                 lambda: client.kv("ranged").delete_range(prefix=b"00"),
                 lambda: client.kv("ranged").delete(b"098"),
                 lambda: client.table("shop.d").delete(1),
@@ -154,7 +154,7 @@ def test_what_frees_room_passes_on_a_full_disk_and_writes_come_back(small_disk: 
                 lambda: client.drop_table("shop.a"),
                 lambda: client.truncate_table("shop.b"),
                 lambda: client.drop_database("other", cascade=True),
-                lambda: client.jobs.cancel(build),
+                lambda: client.admin.jobs.cancel(build),
                 lambda: client.large_transactions.abort(transaction_id),
             ]
             for number, free in enumerate(frees):

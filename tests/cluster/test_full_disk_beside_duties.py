@@ -83,7 +83,7 @@ class Work:
             client.undrop_namespace("gone")
 
     def _lease(self, client: Client, _number: int) -> None:
-        with client.lease(ttl_s=1):
+        with client.hold(ttl_s=1):
             pass
 
 

@@ -73,7 +73,7 @@ def test_it_serves_only_where_roles_are_on_and_only_who_shows_a_token(
         octets = {"Content-Type": "application/octet-stream"}
         assert nobody.put(PAIR, content=b"2", headers=octets).status_code == 401
         assert client.kv("carts").get(b"a") is not None
-        root = client.auth.enable("root").token
+        root = client.admin.auth.enable("root").token
         assert root is not None
     with world.http(root.text) as http:
         assert http.get(PAIR).content == b"1"

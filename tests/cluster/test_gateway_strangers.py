@@ -39,9 +39,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with running_server(folder / "data") as server:
         with Client(server.endpoint) as client:
             client.kv("carts").put(b"a", b"value")
-            alice = client.auth.create("alice").token
-            client.auth.grant("alice", "owner", "namespace:carts")
-            root = client.auth.enable("root").token
+            alice = client.admin.auth.create("alice").token
+            client.admin.auth.grant("alice", "owner", "namespace:carts")
+            root = client.admin.auth.enable("root").token
         assert alice is not None and root is not None
         own = folder / "token"
         own.write_text(root.text)

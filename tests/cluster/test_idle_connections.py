@@ -119,7 +119,7 @@ def test_a_follower_that_restarts_comes_back_while_idle_connections_take_all_of_
 
 def _wait_heard(client: Client, leader: str) -> None:
     def are_heard() -> bool:
-        others = [each for each in client.membership.members(at_leader=True).members if each.node_id != leader]
+        others = [each for each in client.admin.members.list(at_leader=True).members if each.node_id != leader]
         return len(others) == 2 and all(
             each.last_heard_ms < 1_000 and each.behind is not None and each.behind < 50 for each in others
         )

@@ -112,7 +112,7 @@ def test_leadership_is_handed_over_under_load_without_a_lost_request(three_nodes
     with Client(three_nodes.endpoints, timeout_s=30) as client, calling(client, "transfer", hasty=False) as crowd:
         for _ in range(3):
             before = three_nodes.leader()
-            after = client.membership.transfer_leader()
+            after = client.admin.members.transfer_leader()
             assert after != before
             assert three_nodes.leader() == after
             crowd.wait_for_progress()

@@ -11,8 +11,8 @@ import pytest
 
 from cortado.errors import (
     AlreadyExists,
+    HoldExpired,
     InvalidArgument,
-    LeaseExpired,
     SnapshotTooOld,
     TimestampInFuture,
     TooLarge,
@@ -33,7 +33,7 @@ FUTURE = common_pb2.Timestamp(wall_ms=(1 << 48) - 1)
 
 def held(client: Client) -> dict[str, str]:
     """Labels by ids."""
-    return {each.lease_id: each.label for each in client.collection.leases()}
+    return {each.hold_id: each.label for each in client.admin.gc.holds()}
 
 
 # --- requests on the wire -----------------------------------------------------------------------------------------
@@ -75,8 +75,8 @@ def test_a_lease_that_may_not_be_so_is_refused_by_name(
 def test_one_that_there_is_not_is_not_kept_and_its_end_is_no_error(wire: Wire) -> None:
     missing = os.urandom(16)
     lost = refused(lambda: wire.collection.KeepLease(pb.KeepLeaseRequest(lease_id=missing), timeout=10))
-    assert isinstance(lost, LeaseExpired)
-    assert lost.lease_id == missing.hex()
+    assert isinstance(lost, HoldExpired)
+    assert lost.hold_id == missing.hex()
     assert not wire.collection.ReleaseLease(pb.ReleaseLeaseRequest(lease_id=missing), timeout=10).ended
     for wrong in (b"", bytes(17)):
         for call, request in (
@@ -107,21 +107,21 @@ def test_acquiring_again_has_the_first_answer_and_another_one_is_refused(wire: W
 def test_what_is_read_at_it_is_what_there_was_when_it_was_acquired(client: Client, database: str) -> None:
     pairs = client.kv(database)
     pairs.put(b"k", b"before")
-    with client.lease(label="a reader") as lease:
-        assert held(client)[lease.lease_id] == "a reader"
+    with client.hold(label="a reader") as lease:
+        assert held(client)[lease.hold_id] == "a reader"
         pairs.put(b"k", b"after")
         assert client.at(lease.timestamp).kv(database).get(b"k").value == b"before"  # type: ignore[union-attr]
-        with client.lease(lease.timestamp) as same:
+        with client.hold(lease.timestamp) as same:
             assert same.timestamp == lease.timestamp
-    assert not held(client).keys() & {lease.lease_id, same.lease_id}
+    assert not held(client).keys() & {lease.hold_id, same.hold_id}
 
 
 def test_it_is_there_for_asyncio_too(server: ServerProcess) -> None:
     async def scenario() -> None:
         async with AsyncClient(server.endpoint) as client:
-            async with client.lease() as lease:
-                assert lease.lease_id in [each.lease_id for each in await client.collection.leases()]
-            assert lease.lease_id not in [each.lease_id for each in await client.collection.leases()]
+            async with client.hold() as lease:
+                assert lease.hold_id in [each.hold_id for each in await client.admin.gc.holds()]
+            assert lease.hold_id not in [each.hold_id for each in await client.admin.gc.holds()]
 
     asyncio.run(scenario())
 
@@ -131,7 +131,7 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
     with Client(cluster.endpoints, timeout_s=20) as client:
         pairs = client.kv("leases")
         pairs.put(b"k", b"before")
-        with client.lease(label="kept", ttl_s=3) as lease:
+        with client.hold(label="kept", ttl_s=3) as lease:
             wire = Wire(cluster.addresses[cluster.leader()])
             dead = pb.AcquireLeaseRequest(lease_id=os.urandom(16), ttl_ms=3_000, label="dead")
             wire.collection.AcquireLease(dead, timeout=20)
@@ -141,12 +141,12 @@ def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_do
             cluster.leader(besides=[leader])
             # By then the renewed lease would have ended, too, without the renewals.
             wait_until(lambda: dead.lease_id.hex() not in held(client), "the lease that nobody keeps has ended")
-            assert held(client)[lease.lease_id] == "kept"
+            assert held(client)[lease.hold_id] == "kept"
             past = client.at(lease.timestamp).kv("leases").get(b"k")
             assert past is not None
             assert past.value == b"before"
             cluster.start(leader)
-        assert lease.lease_id not in held(client)
+        assert lease.hold_id not in held(client)
 
 
 # --- collection beside leases -------------------------------------------------------------------------------------
@@ -156,32 +156,32 @@ def test_what_is_leased_is_read_long_after_its_time_and_what_is_not_is_collected
     with running_server(tmp_path / "data", "--retention", "1s") as server, Client(server.endpoint) as client:
         pairs = client.kv("kept")
         before = Timestamp.parse(pairs.put(b"k", b"before"))
-        with client.lease(before, label="a reader", ttl_s=3) as lease:
+        with client.hold(before, label="a reader", ttl_s=3) as lease:
             pairs.put(b"k", b"after")
 
             def is_held() -> bool:
                 """By then the safepoint has come up to the lease, and waits."""
-                found = client.collection.status()
+                found = client.admin.gc.status()
                 return found.safepoint == before and found.holder is not None
 
             wait_until(is_held, "the lease holds the safepoint")
-            found = client.collection.status()
+            found = client.admin.gc.status()
             assert found.holder is not None
             assert (found.holder.label, found.retention_ms) == ("a reader", 1_000)
-            client.collection.run()
+            client.admin.gc.run()
             assert client.at(lease.timestamp).kv("kept").get(b"k").value == b"before"  # type: ignore[union-attr]
 
         def is_refused() -> bool:
             pairs.put(b"k", b"newer")
-            client.collection.run()
+            client.admin.gc.run()
             try:
                 return client.at(before).kv("kept").get(b"k") is None
             except SnapshotTooOld:
                 return True
 
         wait_until(is_refused, "what is not leased any more is collected")
-        wait_until(lambda: client.collection.run() > 0 or client.collection.status().removed > 0, "it is removed")
-        with pytest.raises(SnapshotTooOld), client.lease(before):
+        wait_until(lambda: client.admin.gc.run() > 0 or client.admin.gc.status().removed > 0, "it is removed")
+        with pytest.raises(SnapshotTooOld), client.hold(before):
             pass
 
 
@@ -191,15 +191,15 @@ def test_a_watch_that_begins_at_a_leased_timestamp_has_every_change_however_long
         Client(server.endpoint) as client,
     ):
         pairs = client.kv("feed")
-        with client.lease(label="a slow consumer") as lease:
+        with client.hold(label="a slow consumer") as lease:
             for number in range(5):
                 pairs.put(b"k", b"%d" % number)
-            wait_until(lambda: client.collection.status().safepoint >= lease.timestamp, "all but that may go")
-            client.collection.run()
+            wait_until(lambda: client.admin.gc.status().safepoint >= lease.timestamp, "all but that may go")
+            client.admin.gc.run()
             with pairs.watch(after=lease.timestamp, until=client.now()) as late:
                 seen = [event.value for event in late if isinstance(event, Changed)]
             assert seen == [b"%d" % number for number in range(5)]
             began = lease.timestamp
-        wait_until(lambda: client.collection.status().safepoint > began, "it goes on")
+        wait_until(lambda: client.admin.gc.status().safepoint > began, "it goes on")
         with pytest.raises(SnapshotTooOld), pairs.watch(after=began, until=client.now()) as late:
             list(late)

@@ -27,7 +27,7 @@ def test_a_removal_that_a_frozen_leader_made_is_told_as_made_or_unknown(tmp_path
         for number, frozen_after_ms in enumerate(FROZEN_AFTER_MS):
             node_id = f"x{number}"
             with Client(cluster.endpoints, timeout_s=30) as client:
-                client.membership.add(node_id, f"127.0.0.1:{number + 1}")
+                client.admin.members.add(node_id, f"127.0.0.1:{number + 1}")
                 leader = cluster.leader()
                 outcome: list[str] = []
                 asking = threading.Thread(target=_remove, args=(client, node_id, outcome))
@@ -39,10 +39,10 @@ def test_a_removal_that_a_frozen_leader_made_is_told_as_made_or_unknown(tmp_path
             assert outcome[0] in ("removed", "unknown"), outcome
             cluster.wait_converged()
             with Client(cluster.endpoints, timeout_s=30) as client:
-                is_there = client.membership.members(at_leader=True).member(node_id) is not None
+                is_there = client.admin.members.list(at_leader=True).member(node_id) is not None
                 assert not (is_there and outcome[0] == "removed")
                 if is_there:
-                    client.membership.remove(node_id)
+                    client.admin.members.remove(node_id)
                 told += outcome
         assert "removed" in told
     finally:
@@ -56,21 +56,21 @@ def test_a_change_that_is_made_when_the_leader_goes_on_was_told_as_unknown(tmp_p
         cluster.form()
         leader = cluster.leader()
         with Client(cluster.endpoints, timeout_s=3) as client:
-            client.membership.members(at_leader=True)
+            client.admin.members.list(at_leader=True)
             cluster.pause(leader)
             with pytest.raises(OutcomeUnknown, match="look at the members"):
-                client.membership.add("n9", "127.0.0.1:9")
+                client.admin.members.add("n9", "127.0.0.1:9")
             cluster.resume(leader)
         cluster.wait_converged()
         with Client(cluster.endpoints, timeout_s=30) as client:
-            wait_until(lambda: bool(client.membership.members().leader), "somebody leads")
+            wait_until(lambda: bool(client.admin.members.list().leader), "somebody leads")
     finally:
         cluster.end()
 
 
 def _remove(client: Client, node_id: str, outcome: list[str]) -> None:
     try:
-        client.membership.remove(node_id)
+        client.admin.members.remove(node_id)
         outcome.append("removed")
     except OutcomeUnknown:
         outcome.append("unknown")

@@ -98,7 +98,7 @@ def written_to(client: Client, count: int = 1) -> Iterator[Writers]:
 def members(cluster: Cluster) -> dict[str, bool]:
     """Node ids, and whether each is a voter, as the leader says."""
     with Client(cluster.addresses[cluster.leader()]) as client:
-        return {each.node_id: each.voter for each in client.membership.members().members}
+        return {each.node_id: each.voter for each in client.admin.members.list().members}
 
 
 def wait_caught_up(cluster: Cluster) -> None:
@@ -106,7 +106,7 @@ def wait_caught_up(cluster: Cluster) -> None:
     with Client(cluster.endpoints, timeout_s=30) as client:
 
         def are_caught_up() -> bool:
-            found = client.membership.members(at_leader=True)
+            found = client.admin.members.list(at_leader=True)
             others = [each for each in found.members if each.node_id != found.leader]
             return all(each.behind is not None and each.behind < 50 and each.last_heard_ms < 1_000 for each in others)
 

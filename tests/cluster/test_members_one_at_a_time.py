@@ -45,9 +45,9 @@ def test_a_second_change_waits_for_the_first_and_says_so(tmp_path: Path) -> None
             cluster.resume(name)
         with Client(cluster.endpoints, timeout_s=30) as client:
             # The change that was begun is completed, and then the next one can be.
-            wait_until(lambda: client.membership.members().member("n8") is not None, "the first change is made")
-            client.membership.add("n9", "127.0.0.1:9")
-            found = {each.node_id for each in client.membership.members(at_leader=True).members}
+            wait_until(lambda: client.admin.members.list().member("n8") is not None, "the first change is made")
+            client.admin.members.add("n9", "127.0.0.1:9")
+            found = {each.node_id for each in client.admin.members.list(at_leader=True).members}
             assert found == {"n1", "n2", "n3", "n8", "n9"}
     finally:
         cluster.end()
@@ -66,7 +66,7 @@ def test_a_node_that_comes_back_at_another_address_tells_the_cluster(tmp_path: P
         with Client(cluster.endpoints, timeout_s=30) as client:
 
             def is_known() -> bool:
-                member = client.membership.members(at_leader=True).member(name)
+                member = client.admin.members.list(at_leader=True).member(name)
                 return (
                     member is not None
                     and member.address == f"127.0.0.1:{port}"
@@ -98,6 +98,6 @@ def test_a_cluster_shrinks_to_one_and_no_further(tmp_path: Path) -> None:
         cluster.start(first)
         with Client(cluster.addresses[first], timeout_s=30) as client:
             client.kv("n").put(b"k", b"v")
-            assert [each.node_id for each in client.membership.members().members] == [first]
+            assert [each.node_id for each in client.admin.members.list().members] == [first]
     finally:
         cluster.end()

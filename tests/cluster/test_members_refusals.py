@@ -47,7 +47,7 @@ def refused(*arguments: str, code: int = 2) -> str:
 
 def members(cluster: Cluster) -> list[tuple[str, str, bool, bool]]:
     with Client(cluster.endpoints) as client:
-        found = client.membership.members(at_leader=True).members
+        found = client.admin.members.list(at_leader=True).members
     return [(each.node_id, each.peer_address, each.voter, each.joined) for each in found]
 
 
@@ -199,7 +199,7 @@ def _health(cluster: Cluster, node_id: str) -> int:
 
 def _silent_ms(cluster: Cluster, node_id: str) -> int:
     with Client(cluster.endpoints) as client:
-        found = client.membership.members(at_leader=True).member(node_id)
+        found = client.admin.members.list(at_leader=True).member(node_id)
     assert found is not None
     return found.last_heard_ms
 

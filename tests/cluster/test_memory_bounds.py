@@ -141,7 +141,7 @@ def test_loads_of_large_rows_over_the_same_keys_stay_within_the_budget_while_old
                 for each in streams:
                     each.join()
                 gone = number * 64 * 3 * rows
-                wait_until(lambda gone=gone: client.collection.status().removed >= gone, "old versions go")
+                wait_until(lambda gone=gone: client.admin.gc.status().removed >= gone, "old versions go")
         assert written == [3 * rows] * 64 * rounds
         # The budget, the incoming message of each stream, the end of the log (raft.retain-bytes), and the items that
         # one transaction packs.
@@ -153,7 +153,7 @@ def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budg
     with running_server(tmp_path / "data", "--front", front, *SMALL_BUDGET) as server:
         # Checking the rights of writers keeps no data in flight.
         with Client(server.endpoint) as client:
-            token = client.auth.enable("root").token
+            token = client.admin.auth.enable("root").token
         assert token is not None
         metadata = (("authorization", f"Bearer {token.text}"),)
         request = kv_pb2.KvPutRequest(namespace="t", key=b"k", value=bytes(256 << 10)).SerializeToString()

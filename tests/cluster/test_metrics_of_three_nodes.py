@@ -165,7 +165,7 @@ def _use_up(told: Story, cluster: Cluster) -> None:
     fullest = "cortado_quota_stored_fullest_ratio"
     with Client(cluster.endpoints) as client:
         client.kv("m").put(b"1", VALUE)
-        client.quotas.set("namespace:m", stored_bytes=len(VALUE) * 2)
+        client.admin.quotas.set("namespace:m", stored_bytes=len(VALUE) * 2)
         wait_until(lambda: number("cortado_quotas", kind="namespace") == 1, "there is a quota")
         wait_until(lambda: 0 < number(fullest) < 1, "some of it is used")
         client.kv("m").put(b"2", VALUE)
@@ -174,7 +174,7 @@ def _use_up(told: Story, cluster: Cluster) -> None:
             with pytest.raises(QuotaExceeded):
                 client.with_timeout(1).kv("m").put(b"3", VALUE)
             assert number("cortado_quota_refused_total", kind="namespace", limit="stored_bytes") == refused
-        client.quotas.remove("namespace:m")
+        client.admin.quotas.remove("namespace:m")
         wait_until(lambda: number("cortado_quotas", kind="namespace") == 0, "it is gone")
 
 
@@ -230,7 +230,7 @@ def _lease(told: Story, cluster: Cluster) -> None:
         told.look((leader, cluster.nodes[leader]))
         return value(told.scrapes[leader][-1], name)
 
-    with Client(cluster.endpoints) as client, client.lease(ttl_s=1):
+    with Client(cluster.endpoints) as client, client.hold(ttl_s=1):
         wait_until(lambda: number("cortado_lease_oldest_seconds") > 0, "the lease is seen")
     with grpc.insecure_channel(cluster.addresses[cluster.leader()]) as channel:
         asked = collection_pb2.AcquireLeaseRequest(lease_id=bytes(16), ttl_ms=1_000)

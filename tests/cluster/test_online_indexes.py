@@ -65,7 +65,7 @@ def test_an_index_is_built_and_read(client: Client, database: str) -> None:
         table.count(index="by_code", at=before)
     with pytest.raises(NotFound):
         list(table.scan(index="by_nothing", at=before))
-    [job] = [each for each in client.jobs.list() if each.job_id == built.job_id]
+    [job] = [each for each in client.admin.jobs.list() if each.job_id == built.job_id]
     assert (job.state, job.done, job.total, job.kind) == ("done", 2_000, 2_000, "index")
     with pytest.raises(AlreadyExists):
         client.create_index(name, Index("by_code", ["level"]))
@@ -109,7 +109,7 @@ def test_rows_that_share_a_value_fail_it_and_are_named(client: Client, database:
     [index] = client.indexes(name)
     assert index.state is IndexState.FAILED
     assert sorted(index.failed_keys) == [f"{name}(100)", f"{name}(3)"]
-    assert client.jobs.get(index.job_id).state == "failed"
+    assert client.admin.jobs.get(index.job_id).state == "failed"
     table.put({"id": 101, "code": "c3", "level": 1})
     with pytest.raises(AlreadyExists, match="failed: drop it"):
         client.create_index(name, Index("by_code", ["code"]))
@@ -125,21 +125,21 @@ def test_a_job_waits_goes_on_and_is_cancelled(client: Client, database: str) -> 
     started = client.create_index(name, Index("by_level", ["level", "code"]), wait=False)
     assert started.state is IndexState.BUILDING
     try:
-        paused = client.jobs.pause(started.job_id)
+        paused = client.admin.jobs.pause(started.job_id)
     except InvalidArgument:
-        assert client.jobs.wait(started.job_id).state == "done"
+        assert client.admin.jobs.wait(started.job_id).state == "done"
     else:
         assert paused.state == "paused"
         with pytest.raises(IndexNotReady):
             list(table.scan(index="by_level"))
         table.put({"id": 1, "code": "other", "level": 77})
-        assert client.jobs.resume(started.job_id).state == "running"
-        assert client.jobs.wait(started.job_id).state == "done"
+        assert client.admin.jobs.resume(started.job_id).state == "running"
+        assert client.admin.jobs.wait(started.job_id).state == "done"
         assert [each.value["id"] for each in table.scan(index="by_level", prefix=77)] == [1]
     assert client.verify_indexes(name).problems == ()
     again = client.create_index(name, Index("again", ["level"]), wait=False)
     try:
-        assert client.jobs.cancel(again.job_id).state == "cancelled"
+        assert client.admin.jobs.cancel(again.job_id).state == "cancelled"
         assert [each.name for each in client.indexes(name)] == ["by_level"]
     except InvalidArgument as late:
         assert "ended" in late.problem
@@ -153,7 +153,7 @@ def test_it_is_there_for_asyncio_too(server: ServerProcess, client: Client, data
         async with AsyncClient(server.endpoint) as other:
             built = await other.create_index(name, Index("by_code", ["code"]))
             assert await other.indexes(name) == (built,)
-            assert (await other.jobs.get(built.job_id)).state == "done"
+            assert (await other.admin.jobs.get(built.job_id)).state == "done"
             await other.drop_index(name, "by_code")
 
     asyncio.run(scenario())

@@ -83,19 +83,19 @@ def test_a_message_beyond_its_quota_is_served_as_far_as_the_quota_goes(
     client.kv(database).put(b"first", b"")
     messages = Messages(client, stream, database)
     refused = 0
-    client.quotas.set(f"namespace:{database}", calls_per_second=RATE)
+    client.admin.quotas.set(f"namespace:{database}", calls_per_second=RATE)
     try:
         # From here on the quota is known at the node, and used up.
         wait_until(lambda: not all(messages.send([messages.get] * CALLS)), "the quota holds")
-        began = client.quotas.get(f"namespace:{database}").refused
+        began = client.admin.quotas.get(f"namespace:{database}").refused
         for kind in ([messages.put], [messages.commit], [messages.get, messages.multi_get, messages.put]):
             served: list[bool] = []
             while not any(served):
                 served = messages.send((kind * CALLS)[:CALLS])
                 refused += served.count(False)
-        told = client.quotas.get(f"namespace:{database}").refused - began
+        told = client.admin.quotas.get(f"namespace:{database}").refused - began
     finally:
-        client.quotas.remove(f"namespace:{database}")
+        client.admin.quotas.remove(f"namespace:{database}")
     assert told == refused > 0
     wait_until(lambda: all(messages.send([messages.get] * CALLS)), "the quota is gone")
     assert {pair.key for pair in client.kv(database).scan()} == {b"first", *messages.acknowledged}
@@ -106,11 +106,11 @@ def test_callers_of_another_namespace_are_not_refused_in_the_same_message(
 ) -> None:
     client.kv(database).put(b"first", b"")
     limited, free = Messages(client, stream, database), Messages(client, stream, f"{database}-free")
-    client.quotas.set(f"namespace:{database}", calls_per_second=RATE)
+    client.admin.quotas.set(f"namespace:{database}", calls_per_second=RATE)
     try:
         wait_until(lambda: not all(limited.send([limited.put] * CALLS)), "the quota holds")
         served = limited.send([limited.put, free.put] * CALLS)
         assert all(served[1::2])
         assert not all(served[::2])
     finally:
-        client.quotas.remove(f"namespace:{database}")
+        client.admin.quotas.remove(f"namespace:{database}")

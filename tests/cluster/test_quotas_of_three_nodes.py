@@ -56,25 +56,25 @@ def test_what_is_set_through_one_node_holds_on_all_and_outlives_its_leader(clust
         pairs = client.kv("carts")
         for number in range(20):
             pairs.put(b"k%d" % number, bytes(10_000))
-        client.quotas.set("namespace:carts", calls_per_second=2)
+        client.admin.quotas.set("namespace:carts", calls_per_second=2)
         for name, address in cluster.addresses.items():
             wait_until(lambda address=address: _refuses(address), f"{name} refuses", WAIT_S)
         # Callers that wait are served.
         assert pairs.get(b"k1") is not None
-        client.quotas.set("namespace:carts", stored_bytes=100_000)
+        client.admin.quotas.set("namespace:carts", stored_bytes=100_000)
         wait_until(lambda: _is_full(cluster.endpoints) is True, "the leader refuses to add", WAIT_S)
         killed = cluster.leader()
         cluster.kill(killed)
         cluster.leader(besides=[killed])
         wait_until(lambda: _is_full(cluster.endpoints) is True, "the next leader refuses to add", WAIT_S)
-        [told] = client.quotas.all()
+        [told] = client.admin.quotas.all()
         assert told.used_bytes is not None
         assert told.used_bytes > 200_000
         assert pairs.get(b"k1") is not None
         pairs.delete(b"k1")
-        client.quotas.set("namespace:carts", stored_bytes=1_000_000)
+        client.admin.quotas.set("namespace:carts", stored_bytes=1_000_000)
         wait_until(lambda: _is_full(cluster.endpoints) is False, "it is raised", WAIT_S)
         cluster.start(killed)
         cluster.wait_converged()
-        client.quotas.remove("namespace:carts")
-        assert client.quotas.all() == []
+        client.admin.quotas.remove("namespace:carts")
+        assert client.admin.quotas.all() == []

@@ -95,6 +95,6 @@ def test_a_store_that_fails_in_the_middle_is_gone_on_with(
             patch.setattr(ObjectStore, "open", fail_to_open)
             with pytest.raises(InvalidArgument, match="cannot be read: no answer"):
                 restore_backup(client, RestoreRequest(url))
-        assert client.backups.restores.status().restore_id
+        assert client.admin.backups.restores.status().restore_id
         assert restore_backup(client, RestoreRequest(url)).versions == 400
         assert [pair.key for pair in client.kv("log").scan()] == KEYS

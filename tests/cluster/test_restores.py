@@ -42,7 +42,7 @@ def parts_done(endpoint: str) -> int:
     """-1 if no node answers."""
     try:
         with Client(endpoint, timeout_s=2) as client:
-            status = client.backups.restores.status()
+            status = client.admin.backups.restores.status()
             return sys.maxsize if status.ended else len(status.parts_done)
     except CortadoError:
         return -1
@@ -228,17 +228,17 @@ def test_an_index_that_was_being_built_is_built_to_its_end_in_the_new_cluster(tm
         client.create_table(TABLE, ["id"])
         client.table(TABLE).put_many(rows)
         client.create_index(TABLE, Index("by_name", ("name",)), wait=False)
-        [job] = client.jobs.list()
+        [job] = client.admin.jobs.list()
         # Within the milliseconds that it takes: forty steps and more are to be done.
-        paused = client.jobs.pause(job.job_id)
+        paused = client.admin.jobs.pause(job.job_id)
         assert paused.state == "paused"
         create_backup(client, BackupRequest(tmp_path / "backup"))
     with running_server(tmp_path / "restored") as server, Client(server.endpoint) as client:
         restored = restore_backup(client, RestoreRequest(tmp_path / "backup"))
         assert not restored.problems
-        assert client.jobs.get(job.job_id) == paused
-        client.jobs.resume(job.job_id)
-        assert client.jobs.wait(job.job_id).state == "done"
+        assert client.admin.jobs.get(job.job_id) == paused
+        client.admin.jobs.resume(job.job_id)
+        assert client.admin.jobs.wait(job.job_id).state == "done"
         found = [document.value for document in client.table(TABLE).scan(index="by_name", prefix="name 3")]
         assert found == [row for row in rows if row["name"] == "name 3"]
         assert not client.verify_indexes(TABLE).problems

@@ -29,7 +29,7 @@ REFUSED = "roles: were on in the cluster of this backup, and are off here"
 def with_roles(endpoint: str) -> str:
     """Switches roles on; returns the token of an admin."""
     with Client(endpoint) as client:
-        token = client.auth.enable("root").token
+        token = client.admin.auth.enable("root").token
     assert token is not None
     return token.text
 
@@ -117,7 +117,7 @@ def test_roles_that_go_off_while_the_files_are_verified_end_the_restore_before_a
 
             def switched_off(*arguments: Any) -> None:
                 verified(*arguments)
-                admin.auth.disable()
+                admin.admin.auth.disable()
 
             with monkeypatch.context() as patched:
                 patched.setattr(restore, "check_chain", switched_off)
@@ -125,7 +125,7 @@ def test_roles_that_go_off_while_the_files_are_verified_end_the_restore_before_a
                     restore_backup(admin, RestoreRequest(directory))
         with Client(server.endpoint) as client:
             assert client.kv("n").get(b"k") is None
-            assert not client.backups.restores.status().restore_id
+            assert not client.admin.backups.restores.status().restore_id
             with Client(server.endpoint, token=with_roles(server.endpoint)) as admin:
                 assert restore_backup(admin, RestoreRequest(directory)).versions == 1
             with pytest.raises(Unauthenticated):

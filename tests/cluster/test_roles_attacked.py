@@ -44,11 +44,11 @@ class World:
     def principal(self, *grants: tuple[str, str]) -> tuple[str, str]:
         """A new one's name and token."""
         name = f"p{next(_numbers)}"
-        token = self.admin.auth.create(name).token
+        token = self.admin.admin.auth.create(name).token
         assert token is not None
         self.tokens.append(token.text)
         for role, resource in grants:
-            self.admin.auth.grant(name, role, resource)
+            self.admin.admin.auth.grant(name, role, resource)
         return name, token.text
 
     def audited(self) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ class World:
 
     def revoke(self, name: str, method: str) -> None:
         """Return once the node has ended the running calls."""
-        self.admin.auth.revoke(name)
+        self.admin.admin.auth.revoke(name)
         self.until_denied(name, method)
 
     def until_denied(self, name: str, method: str) -> None:
@@ -79,7 +79,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             anybody.create_table("shop.rows", key=["id"])
             anybody.table("shop.rows").put_many({"id": number, "text": "x" * ROW_BYTES} for number in range(ROWS))
             anybody.kv("carts").put(b"a", b"1")
-            root = anybody.auth.enable("root").token
+            root = anybody.admin.auth.enable("root").token
         assert root is not None
         with (
             gateway_process(server.endpoint, folder) as gateway,
@@ -100,7 +100,7 @@ def test_a_scan_ends_where_its_right_does(world: World, taken: str) -> None:
         if taken == "token":
             world.revoke(name, "Documents/Scan")
         else:
-            world.admin.auth.revoke_grant(name, "reader", "table:shop.rows")
+            world.admin.admin.auth.revoke_grant(name, "reader", "table:shop.rows")
             world.until_denied(name, "Documents/Scan")
         with pytest.raises((PermissionDenied, Unauthenticated)):
             for _ in rows:
@@ -113,7 +113,7 @@ def test_a_large_transaction_commits_nothing_behind_a_revocation(world: World) -
         begun = writer.large_transactions.begin(["shop.rows"])
         with writer.large_transactions.staging(begun.transaction_id) as staging:
             staging.table("shop.rows").put_many({"id": number, "text": "staged"} for number in range(-200, 0))
-            world.admin.auth.revoke_grant(name, "writer", "table:shop.rows")
+            world.admin.admin.auth.revoke_grant(name, "writer", "table:shop.rows")
             with pytest.raises(PermissionDenied):
                 staging.table("shop.rows").put_many([{"id": -300, "text": "late"}])
         for refused in (

@@ -39,14 +39,14 @@ class World:
         name = f"shop.t{next(self.numbers)}"
         self.admin.create_table(name, key=["id"], subject="shop.rows")
         self.admin.table(name).put({"id": 1})
-        self.admin.auth.grant("etl", "writer", f"table:{name}")
+        self.admin.admin.auth.grant("etl", "writer", f"table:{name}")
         return name
 
     def rename(self, name: str, role: str = "") -> str:
         """To a name on which etl has that role."""
         new = f"hidden{next(self.numbers)}"
         if role:
-            self.admin.auth.grant("etl", role, f"table:shop.{new}")
+            self.admin.admin.auth.grant("etl", role, f"table:shop.{new}")
         self.admin.rename_table(name, new)
         return f"shop.{new}"
 
@@ -57,7 +57,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         with Client(server.endpoint) as anybody:
             anybody.create_database("shop")
             anybody.schemas.register("shop.rows", SCHEMA)
-            etl, root = anybody.auth.create("etl").token, anybody.auth.enable("root").token
+            etl, root = anybody.admin.auth.create("etl").token, anybody.admin.auth.enable("root").token
             assert etl is not None and root is not None
         with Client(server.endpoint, token=root.text) as admin, Client(server.endpoint, token=etl.text) as client:
             yield World(server.endpoint, admin, root.text, client, etl.text)
@@ -85,7 +85,7 @@ def test_a_watch_goes_on_under_a_name_that_its_caller_may_read_until_it_may_not(
         new = world.rename(name, "reader")
         world.admin.table(new).put({"id": 3})
         assert _changed(watch) == 3
-        world.admin.auth.revoke_grant("etl", "reader", f"table:{new}")
+        world.admin.admin.auth.revoke_grant("etl", "reader", f"table:{new}")
         with pytest.raises(PermissionDenied):
             _changed(watch)
 
@@ -141,7 +141,7 @@ def test_the_past_of_a_table_is_read_by_who_may_read_it_now(world: World, read: 
         ask(world.etl, name, at)
     assert refused.value.resource == f"the name that table:{name} has now"
     ask(world.admin, name, at)
-    world.admin.auth.grant("etl", "reader", f"table:{new}")
+    world.admin.admin.auth.grant("etl", "reader", f"table:{new}")
     ask(world.etl, name, at)
 
 
@@ -176,7 +176,7 @@ def test_a_large_transaction_is_committed_by_a_writer_of_the_name_of_now(world: 
     with pytest.raises(NotFound):
         world.etl.large_transactions.commit(begun.transaction_id, {0: 0})
     assert world.admin.table(new).get(5) is None
-    world.admin.auth.grant("etl", "writer", f"table:{new}")
+    world.admin.admin.auth.grant("etl", "writer", f"table:{new}")
     world.etl.large_transactions.commit(begun.transaction_id, {0: 0})
     assert world.admin.table(new).get(5) is not None
 
@@ -184,32 +184,32 @@ def test_a_large_transaction_is_committed_by_a_writer_of_the_name_of_now(world: 
 def test_a_job_is_seen_by_readers_of_the_name_of_now(world: World) -> None:
     name = world.table()
     world.admin.create_index(name, Index("by_id", ["id"]))
-    job_id = max(each.job_id for each in world.admin.jobs.list())
-    assert world.etl.jobs.get(job_id).job_id == job_id
+    job_id = max(each.job_id for each in world.admin.admin.jobs.list())
+    assert world.etl.admin.jobs.get(job_id).job_id == job_id
     world.rename(name)
     with pytest.raises(NotFound):
-        world.etl.jobs.get(job_id)
+        world.etl.admin.jobs.get(job_id)
 
 
 # --- grants ----------------------------------------------------------------------------------------------------
 
 
 def test_an_owner_leaves_places_of_a_principals_grants_to_others_and_sees_none_of_them(world: World) -> None:
-    owner, given = world.admin.auth.create("owner").token, 0
+    owner, given = world.admin.admin.auth.create("owner").token, 0
     assert owner is not None
-    world.admin.auth.grant("owner", "owner", "database:own")
-    world.admin.auth.create("clerk")
-    world.admin.auth.grant("clerk", "reader", "namespace:secret")
+    world.admin.admin.auth.grant("owner", "owner", "database:own")
+    world.admin.admin.auth.create("clerk")
+    world.admin.admin.auth.grant("clerk", "reader", "namespace:secret")
     with Client(world.endpoint, token=owner.text) as client:
         with pytest.raises(TooLarge, match="128 roles on what you own"):
             for number in range(GRANTS_MAX):
-                seen = client.auth.grant("clerk", "reader", f"table:own.t{number}")
+                seen = client.admin.auth.grant("clerk", "reader", f"table:own.t{number}")
                 given += 1
         assert not seen.tokens
         assert {each.resource.partition(":")[0] for each in seen.grants} == {"table"}
         # An existing thing takes no place.
-        client.auth.grant("clerk", "reader", "table:own.t1")
+        client.admin.auth.grant("clerk", "reader", "table:own.t1")
     assert given == GRANTS_MAX // 2
-    clerk = world.admin.auth.grant("clerk", "reader", "database:shop")
+    clerk = world.admin.admin.auth.grant("clerk", "reader", "database:shop")
     assert clerk.tokens
     assert len(clerk.grants) == given + 2

@@ -72,21 +72,21 @@ def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(c
     leader = cluster.leader()
     lagging = cluster.follower()
     with Client(cluster.endpoints) as anybody:
-        root = anybody.auth.enable("root").token
+        root = anybody.admin.auth.enable("root").token
     assert root is not None
     with Client(cluster.endpoints, token=root.text) as admin:
-        app = admin.auth.create("app").token
+        app = admin.admin.auth.create("app").token
         assert app is not None
-        admin.auth.grant("app", "writer", "namespace:carts")
+        admin.admin.auth.grant("app", "writer", "namespace:carts")
         with Client(cluster.endpoints, token=app.text) as client:
             client.kv("carts").put(b"k", b"v")
             # Until the follower has applied the grants, too.
             wait_until(lambda: Node(cluster.addresses[lagging], app.text).get(stale_ms=60_000) is None, "it", WAIT_S)
         cluster.cut(lagging)
-        admin.auth.revoke("app")
-        late = admin.auth.create("late").token
+        admin.admin.auth.revoke("app")
+        late = admin.admin.auth.create("late").token
         assert late is not None
-        admin.auth.grant("late", "reader", "namespace:carts")
+        admin.admin.auth.grant("late", "reader", "namespace:carts")
         # It does not know that the one was revoked, nor the other granted: it decides nothing that is the leader's.
         behind = Node(cluster.addresses[lagging], app.text)
         assert isinstance(behind.put(), TryAgain)
@@ -97,7 +97,7 @@ def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(c
 
         def leads() -> bool:
             try:
-                return admin.membership.transfer_leader(lagging) == lagging
+                return admin.admin.members.transfer_leader(lagging) == lagging
             except CortadoError:
                 return False
 
@@ -126,7 +126,7 @@ def test_a_follower_that_lags_accepts_nothing_and_who_is_locked_out_comes_back(c
         wait_until(is_let_in, "roles are off", WAIT_S)
         cluster.start(third)
         cluster.wait_converged()
-        assert not anybody.auth.status().enabled
-        assert [each.name for each in anybody.auth.principals()] == ["late", "root"]
+        assert not anybody.admin.auth.status().enabled
+        assert [each.name for each in anybody.admin.auth.principals()] == ["late", "root"]
     marks = [node.data_dir / "auth-disable" for node in cluster.nodes.values()]
     wait_until(lambda: not any(mark.exists() for mark in marks), "the marks are gone", WAIT_S)

@@ -59,12 +59,12 @@ def cortado(*arguments: str) -> tuple[int, list[Any]]:
 
 def test_scrubs_find_nothing_where_replicas_collect_meanwhile(cluster: Cluster) -> None:
     with overwriting(cluster), Client(cluster.endpoints) as client:
-        wait_until(lambda: client.collection.status().removed > 0, "old versions are collected")
+        wait_until(lambda: client.admin.gc.status().removed > 0, "old versions are collected")
         # So slow that the retention is over before the scrub is.
         code, [said] = cortado("scrub", "--rate", "128KiB", "-e", cluster.endpoints)
         assert (code, said["scrub"]["problems"], said["scrub"]["not_checked"]) == (0, 0, {})
         assert said["scrub"]["items"] > KEYS / 4
-        assert client.collection.leases() == []
+        assert client.admin.gc.holds() == []
 
 
 def test_an_export_is_of_one_moment_and_leaves_no_lease(cluster: Cluster, tmp_path: Path) -> None:
@@ -72,4 +72,4 @@ def test_an_export_is_of_one_moment_and_leaves_no_lease(cluster: Cluster, tmp_pa
         code, [said] = cortado("export", "kv:n", str(tmp_path / "n.jsonl"), "-q", "-e", cluster.endpoints)
         assert code == 0
         assert said["rows"] == len((tmp_path / "n.jsonl").read_text().splitlines())
-        assert client.collection.leases() == []
+        assert client.admin.gc.holds() == []

@@ -108,14 +108,14 @@ def no_tokens(_endpoint: str) -> tuple[str, str]:
 def tokens(endpoint: str) -> tuple[str, str]:
     """Switch roles on, and return the tokens of two writers."""
     with Client(endpoint) as client:
-        root = client.auth.enable("root").token
+        root = client.admin.auth.enable("root").token
     assert root is not None
     made = []
     with Client(endpoint, token=root.text) as admin:
         for name in ("alice", "bob"):
-            issued = admin.auth.create(name).token
+            issued = admin.admin.auth.create(name).token
             assert issued is not None
-            admin.auth.grant(name, "writer", "cluster")
+            admin.admin.auth.grant(name, "writer", "cluster")
             made.append(issued.text)
     return made[0], made[1]
 

@@ -61,7 +61,7 @@ def lead(cluster: Cluster, client: Client) -> None:
     """The node with the large disk leads."""
     while cluster.leader() != "n1":
         with suppress(Unavailable):  # It may be silent for a moment.
-            client.membership.transfer_leader("n1")
+            client.admin.members.transfer_leader("n1")
 
 
 def is_writable(client: Client) -> bool:
@@ -81,7 +81,7 @@ def test_writes_are_refused_before_a_majority_is_full_and_what_frees_room_brings
         assert refused.retry_delay_ms
         wait_until(
             lambda: (
-                {each.node_id for each in client.membership.members(at_leader=True).members if each.no_room}
+                {each.node_id for each in client.admin.members.list(at_leader=True).members if each.no_room}
                 == {"n2", "n3"}
             ),
             "the members without room are listed",

@@ -63,7 +63,7 @@ def test_on_three_nodes_every_acknowledged_put_was_synced_by_a_majority_before_i
             raise
         if cluster.leader() != "n1":
             with Client(cluster.endpoints, timeout_s=30) as client:
-                client.membership.transfer_leader("n1")
+                client.admin.members.transfer_leader("n1")
         etags = put_all(cluster.addresses["n1"])
         assert cluster.leader() == "n1"
         for node in cluster.nodes.values():

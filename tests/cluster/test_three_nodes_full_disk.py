@@ -71,13 +71,13 @@ def refuse_or_step_down(cluster: Cluster, client: Client) -> None:
 def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_disk: Path, role: str) -> None:
     with Client(cluster.endpoints, timeout_s=30) as client, calling(client, "full") as crowd:
         if (cluster.leader() == "n1") != (role == "leader"):
-            client.membership.transfer_leader("n1" if role == "leader" else "n2")
+            client.admin.members.transfer_leader("n1" if role == "leader" else "n2")
         ballast = take_all(small_disk)
         wait_until(lambda: is_full(cluster), "n1 says that its disk is full")
         if cluster.leader() == "n1":
             refuse_or_step_down(cluster, client)
             # The step of the runbook.
-            client.membership.transfer_leader("n2")
+            client.admin.members.transfer_leader("n2")
         crowd.wait_for_progress(100)
         assert cluster.leader() != "n1"
         # A crash on the full disk, too.

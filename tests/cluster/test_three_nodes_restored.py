@@ -73,7 +73,7 @@ def change_leaders(cluster: Cluster, times: int, ready: Callable[[int], bool]) -
 def parts_done(cluster: Cluster) -> int:
     """As far as a node that answers has applied it; a restore that has ended has all."""
     with Client(cluster.endpoints, timeout_s=30) as client:
-        status = client.backups.restores.status()
+        status = client.admin.backups.restores.status()
         return 1 << 30 if status.ended else len(status.parts_done)
 
 

@@ -100,7 +100,7 @@ def test_every_state_is_read_again_over_crashes_and_a_visit_to_2071(tmp_path: Pa
                 history.write(client, commits)
                 if bump:
                     epoch = client.clock().now.epoch
-                    assert client.bump_epoch(epoch) == epoch + 1
+                    assert client.admin.bump_epoch(epoch) == epoch + 1
                     check_future(client)
                     history.write(client, commits)
                 history.check(client)

@@ -94,8 +94,8 @@ class World:
             "rows": [each.value["id"] for each in self.alice.table("shop.orders").scan()],
             "pairs": {each.key: each.value for each in self.alice.kv("carts").scan()},
             "leases": [
-                (each.lease_id, each.timestamp, each.consumer)
-                for each in self.admin.collection.leases()
+                (each.hold_id, each.timestamp, each.consumer)
+                for each in self.admin.admin.gc.holds()
                 if each.principal == "alice"
             ],
             "transactions": [
@@ -103,9 +103,9 @@ class World:
                 for each in self.admin.large_transactions.list()
                 if each.principal == "alice"
             ],
-            "jobs": [(each.job_id, each.state, each.target) for each in self.admin.jobs.list()],
+            "jobs": [(each.job_id, each.state, each.target) for each in self.admin.admin.jobs.list()],
             "databases": self.admin.databases(),
-            "principals": [(each.name, each.grants) for each in self.admin.auth.principals()],
+            "principals": [(each.name, each.grants) for each in self.admin.admin.auth.principals()],
         }
 
     def call(self, name: str, request: Message, principal: str = "mallory") -> tuple[str, str, list[Any]]:
@@ -148,12 +148,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             anybody.create_index("shop.orders", Index("by_id", ["id"]))
             tokens = {}
             for name, resources in OWNED.items():
-                token = anybody.auth.create(name).token
+                token = anybody.admin.auth.create(name).token
                 assert token is not None
                 tokens[name] = token.text
                 for resource in resources:
-                    anybody.auth.grant(name, "owner", resource)
-            root = anybody.auth.enable("root").token
+                    anybody.admin.auth.grant(name, "owner", resource)
+            root = anybody.admin.auth.enable("root").token
             assert root is not None
         with (
             Client(server.endpoint, token=root.text) as admin,
@@ -161,8 +161,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             Client(server.endpoint, token=tokens["mallory"]) as mallory,
         ):
             begun = alice.large_transactions.begin(["shop.orders"], ttl_s=600)
-            alice.collection.move_consumer("feed", begun.start)
-            (job,) = admin.jobs.list()
+            alice.admin.gc.advance_consumer("feed", begun.start)
+            (job,) = admin.admin.jobs.list()
             tokens["root"] = root.text
             made = World(
                 server.endpoint, admin, alice, mallory, tokens, bytes.fromhex(begun.transaction_id), job.job_id

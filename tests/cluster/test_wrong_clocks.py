@@ -84,7 +84,7 @@ def test_a_leader_whose_clock_jumps_carries_nobody_along(tmp_path: Path, by_ms: 
 def _led_by_n1(cluster: Cluster) -> bool:
     with Client(cluster.endpoints, timeout_s=10) as client:
         try:
-            return client.membership.transfer_leader("n1") == "n1"
+            return client.admin.members.transfer_leader("n1") == "n1"
         except CortadoError:
             return False
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 
 def labelled(client: Client, label: str) -> list[Timestamp]:
-    return [each.timestamp for each in client.collection.leases() if each.label == label]
+    return [each.timestamp for each in client.admin.gc.holds() if each.label == label]
 
 
 def test_a_load_registers_a_lease_at_or_below_what_it_reads(tables: SparkTables) -> None:
@@ -33,8 +33,8 @@ def test_a_load_registers_a_lease_at_or_below_what_it_reads(tables: SparkTables)
     frame = tables.read(table, at=str(then))
     [kept] = labelled(tables.client, label)
     assert then.wall_ms - 60_000 < kept.wall_ms <= then.wall_ms
-    for each in tables.client.collection.leases():
-        assert each.label != label or tables.client.collection.end_lease(each.lease_id)
+    for each in tables.client.admin.gc.holds():
+        assert each.label != label or tables.client.admin.gc.end_hold(each.hold_id)
     assert frame.count() == 1
     assert labelled(tables.client, label) == [kept], "the tasks found none, and acquired it again"
     assert tables.read(table, lease="false").count() == 2
@@ -64,21 +64,21 @@ def test_what_was_collected_is_told_by_load_and_what_is_kept_longer_is_read(
         client.alter_table(long.full_name, retention_ms=-1)
         for table in (short, long):
             table.put({"id": 1})
-        with client.lease() as pin:
+        with client.hold() as pin:
             options = read_options({"endpoint": server.endpoint, "table": short.full_name, "at": str(pin.timestamp)})
             chosen = choose(options)
 
         def passes(ts: Timestamp) -> bool:
             short.put({"id": 2})
-            client.collection.run()
-            return client.collection.status().safepoint > ts
+            client.admin.gc.run()
+            return client.admin.gc.status().safepoint > ts
 
         before = client.now()
         assert not passes(Timestamp.parse(chosen.at))
         with held(client, short.full_name, chosen.lease):
             assert tables.read(short, at=chosen.at).count() == 1
-        for each in client.collection.leases():
-            client.collection.end_lease(each.lease_id)
+        for each in client.admin.gc.holds():
+            client.admin.gc.end_hold(each.hold_id)
         wait_until(lambda: passes(before), "the past was collected")
         long.put({"id": 2})
         with pytest.raises(SnapshotTooOld):

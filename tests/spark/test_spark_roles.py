@@ -24,9 +24,9 @@ def test_a_job_whose_right_is_taken_away_ends_with_the_denial(spark: SparkSessio
             anybody.schemas.register("shop.rows", SCHEMA)
             anybody.create_table("shop.rows", key=["id"])
             anybody.table("shop.rows").put_many({"id": number} for number in range(ROWS))
-            job = anybody.auth.create("job").token
-            anybody.auth.grant("job", "reader", "table:shop.rows")
-            root = anybody.auth.enable("root").token
+            job = anybody.admin.auth.create("job").token
+            anybody.admin.auth.grant("job", "reader", "table:shop.rows")
+            root = anybody.admin.auth.enable("root").token
         assert job is not None
         assert root is not None
         options = {"endpoint": served.endpoint, "table": "shop.rows", "token": job.text, "partitions": "4"}
@@ -36,7 +36,7 @@ def test_a_job_whose_right_is_taken_away_ends_with_the_denial(spark: SparkSessio
         rows = frame.toLocalIterator()
         next(rows)
         with Client(served.endpoint, token=root.text) as admin:
-            admin.auth.revoke_grant("job", "reader", "table:shop.rows")
+            admin.admin.auth.revoke_grant("job", "reader", "table:shop.rows")
         read = 1
         with pytest.raises(Exception, match=r"reader of table:shop\.rows is needed") as denied:
             for _ in rows:

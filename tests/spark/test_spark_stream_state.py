@@ -139,7 +139,7 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
         client.create_database("d")
         table = SparkTables(spark, client, server.endpoint, "lost").make(PERSON)
         # A stream that begins is not collected too early.
-        with client.lease():
+        with client.hold():
             strict = Query(server.endpoint, table, startingAt="latest")
             lenient = Query(server.endpoint, table, startingAt="latest", failOnDataLoss="false", maxRowsPerTrigger="5")
             assert all(each.nullable for each in lenient._schema)
@@ -149,8 +149,8 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
 
         def passes(ts: Timestamp) -> bool:
             table.put({"id": 2, "name": "b"})
-            client.collection.run()
-            return client.collection.status().safepoint > ts
+            client.admin.gc.run()
+            return client.admin.gc.status().safepoint > ts
 
         wait_until(lambda: passes(before), "the past was collected")
         with pytest.raises(SnapshotTooOld):
@@ -159,25 +159,25 @@ def test_what_was_collected_ends_a_stream_or_lets_it_begin_anew(spark: SparkSess
             strict.rows(strict.place, lost)
         # A batch that was planned before, and has no rows left: the next one begins anew.
         assert lenient.rows(lenient.place, lost) == []
-        with client.lease() as pin:
+        with client.hold() as pin:
             there = {**lost, "ts": str(pin.timestamp)}
             rows = [("put", 1, "a"), ("put", 2, "b")]
             assert lenient.rows(lenient.place, there) == [("reset", None, None), *rows]
         # Nothing more is collected while it catches up.
-        with client.lease():
+        with client.hold():
             batches = list(lenient.batches())
             assert batches[0] == [("reset", None, None)]
             assert [row for batch in batches[1:] for row in batch] == rows
             table.put({"id": 3, "name": "c"})
             assert list(lenient.batches()) == [[("put", 3, "c")]]
         # In the midst of a state, too.
-        with client.lease():
+        with client.hold():
             middle = Query(server.endpoint, table, startingAt="state", failOnDataLoss="false", maxRowsPerTrigger="2")
             begin, middle.place = middle.place, middle.end()
         before = client.now()
         wait_until(lambda: passes(before), "the state was collected")
         assert middle.rows(begin, middle.place) == []
-        with client.lease():
+        with client.hold():
             batches = list(middle.batches())
         assert batches[0] == [("reset", None, None)]
         assert [row for batch in batches[1:] for row in batch] == [*rows, ("put", 3, "c")]
@@ -191,12 +191,12 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
         client.create_database("d")
         table = SparkTables(spark, client, server.endpoint, "kept").make(PERSON)
         own = {"startingAt": "latest", "consumerId": "copies", "consumerTtl": "12h"}
-        with client.lease() as other:
+        with client.hold() as other:
             query = Query(server.endpoint, table, **own)
-            held_now = [each.lease_id for each in client.collection.leases()]
-            assert held_now == [other.lease_id], "Spark may begin it anew, as another one"
+            held_now = [each.hold_id for each in client.admin.gc.holds()]
+            assert held_now == [other.hold_id], "Spark may begin it anew, as another one"
             assert query.rows(query.place, query.place) == [], "the first batch, of which a checkpoint has the end"
-        [held] = client.collection.leases()
+        [held] = client.admin.gc.holds()
         assert (held.consumer, held.ttl_s, str(held.timestamp)) == ("copies", 12 * 3_600, query.place["ts"])
         assert held.owner == f"stream {query.place['query']}"
         for n in range(5):
@@ -205,25 +205,25 @@ def test_a_consumers_changes_are_kept_while_no_query_runs(spark: SparkSession, t
 
         def passes(ts: Timestamp) -> bool:
             table.put({"id": 9, "name": "b"})
-            client.collection.run()
-            return client.collection.status().safepoint > ts
+            client.admin.gc.run()
+            return client.admin.gc.status().safepoint > ts
 
         assert not passes(before)
         [batch] = query.batches()
         assert batch[:5] == [("put", n, "a") for n in range(5)]
         query.step(lambda reader: reader.commit(query.place))
-        [moved] = client.collection.leases()
-        assert (moved.lease_id, str(moved.timestamp)) == (held.lease_id, query.place["ts"])
+        [moved] = client.admin.gc.holds()
+        assert (moved.hold_id, str(moved.timestamp)) == (held.hold_id, query.place["ts"])
         second = Query(server.endpoint, table, **own)
         said = (
             f"option consumerId: is the place of {held.owner}, which moved it at .*, and not of stream .*: use a name"
         )
-        with pytest.raises(InvalidArgument, match=f"{said} for each, or end the lease {held.lease_id}"):
+        with pytest.raises(InvalidArgument, match=f"{said} for each, or end the hold {held.hold_id}"):
             second.rows(second.place, second.place)
-        [kept] = client.collection.leases()
+        [kept] = client.admin.gc.holds()
         assert (kept.timestamp, kept.owner) == (moved.timestamp, moved.owner), "it keeps what the first one needs"
         wait_until(lambda: passes(before), "what was taken is collected")
-        assert client.collection.end_lease(held.lease_id)
+        assert client.admin.gc.end_hold(held.hold_id)
         after = client.now()
         wait_until(lambda: passes(after), "nobody keeps what comes next")
         with pytest.raises(SnapshotTooOld):
@@ -280,7 +280,7 @@ def test_a_stream_at_which_nothing_happens_moves_on_and_its_lease_with_it(
 
     def held() -> list[Timestamp]:
         label = f"Spark stream of {table.full_name}"
-        return [each.timestamp for each in tables.client.collection.leases() if each.label == label]
+        return [each.timestamp for each in tables.client.admin.gc.holds() if each.label == label]
 
     try:
         begin = reader.initialOffset()

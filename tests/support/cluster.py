@@ -117,7 +117,7 @@ class Cluster:
         if name not in self.nodes:
             self._make(name)
         with Client(self.addresses[self.leader()]) as client:
-            client.membership.add(name, self.nodes[name].peer_address)
+            client.admin.members.add(name, self.nodes[name].peer_address)
         self.nodes[name].start()
         self.promote(name)
 
@@ -128,7 +128,7 @@ class Cluster:
     def remove(self, name: str) -> None:
         """Take a node out of the cluster, and end it."""
         with Client(self.endpoints) as client:
-            client.membership.remove(name)
+            client.admin.members.remove(name)
         self.nodes.pop(name).kill()
         del self.addresses[name]
 

@@ -92,7 +92,7 @@ def versions_of(client: Client, at: Timestamp, since: Timestamp) -> Versions:
     """Return all versions above ``since``, up to ``at``: key, timestamp, kind and payload."""
     found: Versions = set()
     for start, end in archived_ranges():
-        for body in client.backups.read(start, end, Wanted(at, since, history=True)):
+        for body in client.admin.backups.read(start, end, Wanted(at, since, history=True)):
             run = decode_run(body, "a reply")
             found |= set(zip(run.keys, run.timestamps, run.values, strict=True))
     return found
@@ -102,7 +102,7 @@ def state_of(client: Client, at: Timestamp) -> Versions:
     """Return the version of every key that a read at ``at`` finds."""
     found: Versions = set()
     for start, end in archived_ranges():
-        for body in client.backups.read(start, end, Wanted(at)):
+        for body in client.admin.backups.read(start, end, Wanted(at)):
             run = decode_run(body, "a reply")
             found |= set(zip(run.keys, run.timestamps, run.values, strict=True))
     return found

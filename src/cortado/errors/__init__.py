@@ -9,7 +9,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     │   │   └── TimestampInFuture
     │   ├── NotFound, AlreadyExists
     │   ├── IncompatibleSchema .. every incompatibility, each with its path
-    │   ├── SnapshotTooOld, LeaseExpired
+    │   ├── SnapshotTooOld, HoldExpired
     │   ├── Restoring ........... of a cluster that takes a backup
     │   ├── IndexNotReady
     │   ├── Unauthenticated, PermissionDenied
@@ -49,6 +49,7 @@ from cortado.errors.conflicts import (
 from cortado.errors.refusals import (
     AlreadyExists,
     DidNotHappen,
+    HoldExpired,
     IncompatibleSchema,
     IndexNotReady,
     InvalidArgument,
@@ -57,7 +58,6 @@ from cortado.errors.refusals import (
     InvalidPageToken,
     InvalidSchema,
     KeyTooLong,
-    LeaseExpired,
     NotFound,
     PermissionDenied,
     Restoring,
@@ -83,6 +83,7 @@ __all__ = [
     "DataLoss",
     "DeadlineExceeded",
     "DidNotHappen",
+    "HoldExpired",
     "IncompatibleSchema",
     "IndexNotReady",
     "Internal",
@@ -93,7 +94,6 @@ __all__ = [
     "InvalidSchema",
     "KeyLocked",
     "KeyTooLong",
-    "LeaseExpired",
     "NotFound",
     "NotLeader",
     "OutOfBounds",

@@ -171,16 +171,16 @@ def _time_of(timestamp: str) -> str:
 
 
 @dataclass(eq=False)
-class LeaseExpired(DidNotHappen):
-    """A lease that has ended, or never was: what is read at its timestamp may have been collected. Its id as text."""
+class HoldExpired(DidNotHappen):
+    """The hold has ended, or never was: versions at its timestamp may have been collected. Its id as text."""
 
-    lease_id: str
+    hold_id: str
 
     code: ClassVar[str] = "FAILED_PRECONDITION"
-    reason: ClassVar[str] = "LEASE_EXPIRED"
+    reason: ClassVar[str] = "HOLD_EXPIRED"
 
     def message(self) -> str:
-        return f"the lease {self.lease_id} has ended, or there never was one: acquire another, and begin again"
+        return f"the hold {self.hold_id} has ended, or there never was one: acquire another, and begin again"
 
 
 @dataclass(eq=False)

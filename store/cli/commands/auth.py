@@ -59,7 +59,7 @@ def enable(session: Session, name: _Name, is_certificate: _Certificate = False, 
     """
     _check_out(token_out, is_certificate)
     with session.client() as client:
-        issued = client.auth.enable(name, kind=_kind(is_certificate))
+        issued = client.admin.auth.enable(name, kind=_kind(is_certificate))
     return _issued(issued, token_out, f"roles are on, and {name} is an admin")
 
 
@@ -67,7 +67,7 @@ def enable(session: Session, name: _Name, is_certificate: _Certificate = False, 
 def disable(session: Session) -> Answer:
     """Switch roles off: all callers that reach the cluster may do everything. Principals and grants stay."""
     with session.client() as client:
-        status = client.auth.disable()
+        status = client.admin.auth.disable()
     return Said("roles are off: all callers may do everything", {"enabled": status.enabled})
 
 
@@ -75,7 +75,7 @@ def disable(session: Session) -> Answer:
 def status(session: Session) -> Answer:
     """Show whether roles are on."""
     with session.client() as client:
-        found = client.auth.status()
+        found = client.admin.auth.status()
     record = {"enabled": found.enabled, "principals": found.principals, "admins": found.admins}
     shown = [("roles", "on" if found.enabled else "off: all callers may do everything")]
     return Fields([*shown, ("principals", found.principals), ("admins", found.admins)], record)
@@ -85,7 +85,7 @@ def status(session: Session) -> Answer:
 def whoami(session: Session) -> Answer:
     """Show your principal and its roles."""
     with session.client() as client:
-        found = client.auth.who_am_i()
+        found = client.admin.auth.who_am_i()
     if found.principal is None:
         text = "an unknown caller; roles are off, so you may do everything"
         return Said(text, {"enabled": found.enabled, "principal": None})
@@ -97,7 +97,7 @@ def whoami(session: Session) -> Answer:
 def list_(session: Session) -> Answer:
     """Show all principals: the ids of their tokens, and their grants."""
     with session.client() as client:
-        found = client.auth.principals()
+        found = client.admin.auth.principals()
     rows = [(each.name, each.kind, _tokens(each) or "-", _grants(each) or "-") for each in found]
     return Rows(("principal", "kind", "tokens", "grants"), rows, [_record(each) for each in found])
 
@@ -123,7 +123,7 @@ def create(
     """
     _check_out(token_out, is_certificate)
     with session.client() as client:
-        issued = client.auth.create(name, kind=_kind(is_certificate), lifetime_ms=expires_ms)
+        issued = client.admin.auth.create(name, kind=_kind(is_certificate), lifetime_ms=expires_ms)
     return _issued(issued, token_out, f"created principal {name}")
 
 
@@ -143,7 +143,7 @@ def rotate(
     """Give a principal a new token. The token before it stays valid for the overlap; older tokens end."""
     _check_out(token_out, False)
     with session.client() as client:
-        issued = client.auth.rotate(name, overlap_ms=overlap_ms, lifetime_ms=expires_ms)
+        issued = client.admin.auth.rotate(name, overlap_ms=overlap_ms, lifetime_ms=expires_ms)
     return _issued(issued, token_out, f"rotated the token of {name}")
 
 
@@ -161,7 +161,7 @@ def revoke(
 ) -> Answer:
     """Remove a principal with its tokens and grants, or one of its tokens. Calls that run by it end within a second."""
     with session.client() as client:
-        client.auth.revoke(name, token_id=token_id)
+        client.admin.auth.revoke(name, token_id=token_id)
     what = f"token {token_id} of {name}" if token_id else f"principal {name}"
     return Said(f"revoked {what}", {"principal": name, "token_id": token_id or None})
 
@@ -183,7 +183,7 @@ def grant(session: Session, name: _Name, role: _Role, resource: _Resource) -> An
     everything.
     """
     with session.client() as client:
-        principal = client.auth.grant(name, role, resource)
+        principal = client.admin.auth.grant(name, role, resource)
     return Said(f"{name} is {role} of {resource}", _record(principal))
 
 
@@ -191,7 +191,7 @@ def grant(session: Session, name: _Name, role: _Role, resource: _Resource) -> An
 def ungrant(session: Session, name: _Name, role: _Role, resource: _Resource) -> Answer:
     """Take a role away. Calls that run by it end within a second."""
     with session.client() as client:
-        principal = client.auth.revoke_grant(name, role, resource)
+        principal = client.admin.auth.revoke_grant(name, role, resource)
     return Said(f"{name} is no longer {role} of {resource}", _record(principal))
 
 

@@ -83,5 +83,5 @@ def bump_epoch(
         leaving = found.now.epoch if from_epoch is None else from_epoch
         at = f"{found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z"
         confirm(f"Leave epoch {leaving}, whose clock is at {at}?", yes=yes)
-        epoch = client.bump_epoch(leaving)
+        epoch = client.admin.bump_epoch(leaving)
     return Said(f"epoch {epoch} begins", {"epoch": epoch})

@@ -80,7 +80,7 @@ def list_(session: Session) -> Answer:
 
     with session.client() as client:
         found = client.status()
-        members = client.membership.members()
+        members = client.admin.members.list()
         said = dict(
             zip(
                 [each.node_id for each in members.members],
@@ -120,5 +120,5 @@ def accept(
     text = decode_key(engine_key).text()
     with session.client() as client:
         confirm(f"Accept that {text} is lost?", yes=yes)
-        client.accept_loss(engine_key)
+        client.admin.accept_loss(engine_key)
     return Said(f"accepted the loss of {text}", {"accepted": engine_key.hex(), "text": text})

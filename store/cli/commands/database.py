@@ -39,7 +39,7 @@ def list_databases(session: Session) -> Answer:
     """
     with session.client() as client:
         names = client.databases()
-        sizes = {each.name: each for each in client.sizes.databases()}
+        sizes = {each.name: each for each in client.admin.sizes.databases()}
     rows: list[tuple[object, ...]] = []
     for name in names:
         size = sizes.get(name)

@@ -12,7 +12,7 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
-    from cortado.store.client import CollectionStatus
+    from cortado.store.client import GcStatus
 
 
 @command(
@@ -29,7 +29,7 @@ def status(session: Session) -> Answer:
     hold.
     """
     with session.client() as client:
-        found = client.collection.status()
+        found = client.admin.gc.status()
     return Fields([*_pairs(found)], _record(found))
 
 
@@ -45,13 +45,13 @@ def run(session: Session) -> Answer:
     The leader does so by itself, in small steps. The command ends when no such version is left.
     """
     with session.client() as client:
-        removed = client.collection.run()
+        removed = client.admin.gc.run()
     return Said(f"removed {count(removed, 'stored item')}", {"removed": removed})
 
 
-def _pairs(found: CollectionStatus) -> list[tuple[str, Any]]:
+def _pairs(found: GcStatus) -> list[tuple[str, Any]]:
     holder = found.holder
-    held = "the retention" if holder is None else f"the hold {holder.lease_id}"
+    held = "the retention" if holder is None else f"the hold {holder.hold_id}"
     if holder is not None and (holder.label or holder.consumer):
         held += f" ({shown_label(holder)})"
     pairs = [
@@ -65,7 +65,7 @@ def _pairs(found: CollectionStatus) -> list[tuple[str, Any]]:
     return pairs + [(f"safepoint of {table}", moment(ts)) for table, ts in found.tables.items()]
 
 
-def _record(found: CollectionStatus) -> dict[str, Any]:
+def _record(found: GcStatus) -> dict[str, Any]:
     holder = found.holder
     return {
         "safepoint": str(found.safepoint),
@@ -74,7 +74,7 @@ def _record(found: CollectionStatus) -> dict[str, Any]:
         "held_by": None
         if holder is None
         else {
-            "hold_id": holder.lease_id,
+            "hold_id": holder.hold_id,
             "label": holder.label,
             "consumer": holder.consumer,
         },

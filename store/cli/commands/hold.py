@@ -12,7 +12,7 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
-    from cortado.store.client import HeldLease
+    from cortado.store.client import HoldInfo
 
 
 @command(
@@ -29,7 +29,7 @@ def list_(session: Session) -> Answer:
     not renew it within its ttl, or when it is a day old. A consumer's hold ends if it is not moved within its ttl.
     """
     with session.client() as client:
-        holds = client.collection.leases()
+        holds = client.admin.gc.holds()
     columns = ("hold", "timestamp", "acquired", "silent", "ttl", "label")
     return Rows(columns, [_row(each) for each in holds], [_record(each) for each in holds])
 
@@ -45,30 +45,30 @@ def end(
 ) -> Answer:
     """End a hold: the versions that it keeps may be collected.
 
-    With roles on, operators may end holds of other principals. The holder gets LEASE_EXPIRED at its next use of the
+    With roles on, operators may end holds of other principals. The holder gets HOLD_EXPIRED at its next use of the
     hold, and SNAPSHOT_TOO_OLD for reads that need collected versions.
     """
     with session.client() as client:
-        if not client.collection.end_lease(hold_id):
+        if not client.admin.gc.end_hold(hold_id):
             raise NotFound("hold", hold_id)
     return Said(f"the hold {hold_id} has ended", {"hold_id": hold_id})
 
 
-def _row(hold: HeldLease) -> tuple[str, ...]:
+def _row(hold: HoldInfo) -> tuple[str, ...]:
     silent, ttl = f"{hold.silent_s:.0f} s", f"{hold.ttl_s:g} s"
-    return hold.lease_id, moment(hold.timestamp), moment(hold.acquired), silent, ttl, shown_label(hold) or "-"
+    return hold.hold_id, moment(hold.timestamp), moment(hold.acquired), silent, ttl, shown_label(hold) or "-"
 
 
-def shown_label(hold: HeldLease) -> str:
+def shown_label(hold: HoldInfo) -> str:
     """Return the hold's holder and its reason."""
     consumer = f"consumer {hold.consumer}" if hold.consumer else ""
     principal = f"principal {hold.principal}" if hold.principal else ""
     return ", ".join(filter(None, (hold.label, consumer, hold.owner, principal)))
 
 
-def _record(hold: HeldLease) -> dict[str, Any]:
+def _record(hold: HoldInfo) -> dict[str, Any]:
     return {
-        "hold_id": hold.lease_id,
+        "hold_id": hold.hold_id,
         "timestamp": str(hold.timestamp),
         "acquired": str(hold.acquired),
         "silent_s": hold.silent_s,

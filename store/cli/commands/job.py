@@ -32,7 +32,7 @@ def list_jobs(
 ) -> Answer:
     """List the jobs that have not ended, with their targets and progress."""
     with session.client() as client:
-        found = [each for each in client.jobs.list() if all_ or not each.has_ended]
+        found = [each for each in client.admin.jobs.list() if all_ or not each.has_ended]
     rows = [(each.job_id, each.target, each.state, _share(each), moment(each.created), each.error) for each in found]
     return Rows(("job", "builds", "state", "rows", "since", "problem"), rows, map(_as_json, found))
 
@@ -50,25 +50,25 @@ def wait(session: Session, job: JobArgument, quiet: QuietOption = False) -> Answ
 def pause(session: Session, job: JobArgument) -> Answer:
     """Pause a job. Its finished work stays, and it continues when it is resumed."""
     with session.client() as client:
-        return _told(client.jobs.pause(job))
+        return _told(client.admin.jobs.pause(job))
 
 
 @command("job resume", examples="cortado job resume 1")
 def resume(session: Session, job: JobArgument) -> Answer:
     """Resume a paused job."""
     with session.client() as client:
-        return _told(client.jobs.resume(job))
+        return _told(client.admin.jobs.resume(job))
 
 
 @command("job cancel", examples="cortado job cancel 1 --yes")
 def cancel(session: Session, job: JobArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
     """Cancel a job, and remove its results: the index that it builds is dropped."""
     with session.client() as client:
-        found = client.jobs.get(job)
+        found = client.admin.jobs.get(job)
         if dry_run:
             return Said(f"would cancel job {job}, and drop {found.target}", _as_json(found), note=UNCHANGED)
         confirm(f"Cancel job {job}, and drop {found.target}?", yes=yes)
-        return _told(client.jobs.cancel(job))
+        return _told(client.admin.jobs.cancel(job))
 
 
 def _told(job: Job) -> Said:

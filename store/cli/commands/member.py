@@ -35,10 +35,10 @@ def list_members(session: Session) -> Answer:
 
     with session.client() as client:
         try:
-            found = client.with_timeout(min(session.timeout_s, _PATIENCE_S)).membership.members(at_leader=True)
+            found = client.with_timeout(min(session.timeout_s, _PATIENCE_S)).admin.members.list(at_leader=True)
         except (TryAgain, DeadlineExceeded):
             # Without a leader any member's word is better than none.
-            found = client.membership.members()
+            found = client.admin.members.list()
     return MembersAnswer(found)
 
 
@@ -68,7 +68,7 @@ def add(
     from cortado.store.cli.members_answer import member_json
 
     with session.client() as client:
-        members = client.membership.add(node_id, peer_address)
+        members = client.admin.members.add(node_id, peer_address)
     joined = ",".join(each.peer_address for each in members if each.joined)
     run = f"cortado server --node-id {node_id} --peer-listen {peer_address} --join {joined} --data-dir DIRECTORY"
     added = next(each for each in members if each.node_id == node_id)
@@ -117,7 +117,7 @@ def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> t
     patient = client.with_timeout(min(session.timeout_s, _PATIENCE_S))
     while True:
         try:
-            return patient.membership.promote(node_id)
+            return patient.admin.members.promote(node_id)
         except Unavailable as not_yet:
             if isinstance(not_yet, NotLeader) or time.monotonic() >= deadline_s:
                 raise
@@ -148,13 +148,13 @@ def remove(
     from cortado.store.cli.members_answer import member_of
 
     with session.client() as client:
-        found = client.membership.members()
+        found = client.admin.members.list()
         member = member_of(found, node_id)
         if dry_run:
             return _removal_rehearsed(found, member)
         who, left = _removal(found, member)
         confirm(f"Permanently remove {who}? {left}.", yes=yes)
-        members = client.membership.remove(node_id)
+        members = client.admin.members.remove(node_id)
     left_ids = [each.node_id for each in members]
     voters = sum(each.voter for each in members)
     return Said(f"removed {node_id}; {voters} voters are left", {"removed": node_id, "members": left_ids})
@@ -212,7 +212,7 @@ def rebuild(
     from cortado.store.client.inspect import NodeInspector
 
     with session.client() as client:
-        found = client.membership.members()
+        found = client.admin.members.list()
     member = member_of(found, node_id)
     if not member.joined:
         raise Unavailable(f"{node_id} has not joined yet")
@@ -251,7 +251,7 @@ def transfer_leader(
     with session.client() as client:
         if node_id:
             check_member(client, node_id)
-        leader = client.membership.transfer_leader(node_id)
+        leader = client.admin.members.transfer_leader(node_id)
     if node_id and leader != node_id:
         raise Unavailable(f"{leader} leads now, and not {node_id}")
     return Said(f"{leader} leads", {"leader": leader})

@@ -66,26 +66,26 @@ def grow(
                     told = not_yet.message()
                     session.show.note(f"waiting: {told}")
                 time.sleep(_POLL_S)
-        members = client.membership.members().members
+        members = client.admin.members.list().members
     voters = [each.node_id for each in members if each.voter]
     return Said(f"{', '.join(wanted)}: all are voters, of {len(voters)}", {"voters": voters})
 
 
 def _step(client: Client, wanted: dict[str, str]) -> bool:
     """Make the next change; return whether none is left."""
-    members = client.membership.members(at_leader=True)
+    members = client.admin.members.list(at_leader=True)
     # All are announced first, so that they copy the data at the same time.
     for node_id, peer_address in wanted.items():
         member = members.member(node_id)
         if member is None:
-            client.membership.add(node_id, peer_address)
+            client.admin.members.add(node_id, peer_address)
             return False
         if not member.voter and member.peer_address != peer_address:
             raise InvalidArgument(node_id, f"is announced at {member.peer_address} already", peer_address)
     for node_id in wanted:
         member = members.member(node_id)
         if member is not None and not member.voter:
-            client.membership.promote(node_id)
+            client.admin.members.promote(node_id)
             return False
     return True
 

@@ -69,7 +69,7 @@ def set_(
     if calls_per_second is None and bytes_per_second is None and stored_bytes is None:
         raise InvalidArgument(_CALLS, f"must be given, or {_BYTES}, or {_STORED}")
     with session.client() as client:
-        client.quotas.set(
+        client.admin.quotas.set(
             target,
             calls_per_second=calls_per_second,
             bytes_per_second=bytes_per_second,
@@ -103,7 +103,7 @@ def list_(
     Exit code 3 if the named quota does not exist.
     """
     with session.client() as client:
-        found = client.quotas.all() if target is None else [client.quotas.get(target)]
+        found = client.admin.quotas.all() if target is None else [client.admin.quotas.get(target)]
     columns = ("target", "calls/s", "bytes/s", "stored", "used", "refused")
     return Rows(columns, [_row(each) for each in found], [_record(each) for each in found])
 
@@ -112,7 +112,7 @@ def list_(
 def remove(session: Session, target: _Target) -> Answer:
     """Remove a quota. Calls that wait for it continue."""
     with session.client() as client:
-        client.quotas.remove(target)
+        client.admin.quotas.remove(target)
     return Said(f"removed the quota of {target}", {"target": target})
 
 

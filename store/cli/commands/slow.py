@@ -41,7 +41,7 @@ def slow(
     answer.
     """
     with session.client() as client:
-        members = [each for each in client.membership.members().members if each.joined]
+        members = [each for each in client.admin.members.list().members if each.joined]
     with ThreadPoolExecutor(min(16, len(members) or 1)) as pool:
         said = list(pool.map(lambda member: _ask(session, member), members))
     reached = [each for each in said if not isinstance(each, CortadoError)]

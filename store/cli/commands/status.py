@@ -20,5 +20,5 @@ def status(session: Session) -> Answer:
 
     with session.client() as client:
         found = client.status()
-        members = client.membership.members()
+        members = client.admin.members.list()
         return StatusAnswer(found, members, ask_each(client, members, found, session.timeout_s))

@@ -139,7 +139,7 @@ def list_tables(
             chosen = [each for each in client.dropped() if each.kind != "namespace"]
             return dropped_rows([each for each in chosen if database in (None, each.name.partition(".")[0])])
         found = as_of(client, at).tables(database)
-        sizes = {each.full_name: each for each in client.sizes.tables(database)} if at is None else {}
+        sizes = {each.full_name: each for each in client.admin.sizes.tables(database)} if at is None else {}
     columns = ("table", "key", "indexes", "subject", "rows", "size")
     rows, records = [], []
     for each in found:
@@ -165,7 +165,7 @@ def describe(session: Session, table: TableArgument, at: AtOption = None) -> Ans
     """
     with session.client() as client:
         found = as_of(client, at).describe(table)
-        size = client.sizes.table(table) if at is None else None
+        size = client.admin.sizes.table(table) if at is None else None
     return _Described(found, size)
 
 

@@ -9,7 +9,7 @@ from cortado.store.client.blocking.forward import forwards
 
 @forwards(AsyncAuth)
 class Auth:
-    """The cluster's principals and roles. It is ``client.auth``, and may be shared by threads."""
+    """The cluster's principals and roles. It is ``client.admin.auth``, and may be shared by threads."""
 
     def __init__(self, core: AsyncAuth) -> None:
         self._core = core

@@ -11,14 +11,14 @@ from cortado.store.client.cluster import AsyncMembership, Members, MemberStatus
 class Membership:
     """The cluster's members. Changes go to the leader, one at a time, and return when they are committed.
 
-    A change without an answer in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
+    A change without an answer in time raises OutcomeUnknown: :meth:`list` tells later whether it was made.
     """
 
     def __init__(self, core: AsyncMembership) -> None:
         self._core = core
 
-    def members(self, *, at_leader: bool = False) -> Members:
-        return run(self._core.members(at_leader=at_leader))
+    def list(self, *, at_leader: bool = False) -> Members:
+        return run(self._core.list(at_leader=at_leader))
 
     def add(self, node_id: str, peer_address: str) -> tuple[MemberStatus, ...]:
         return run(self._core.add(node_id, peer_address))

@@ -11,7 +11,7 @@ from cortado.store.client.jobs import AsyncJobs, Job
 
 @forwards(AsyncJobs)
 class Jobs:
-    """The cluster's jobs. It is ``client.jobs``, and may be shared by threads."""
+    """The cluster's jobs. It is ``client.admin.jobs``, and may be shared by threads."""
 
     def __init__(self, core: AsyncJobs) -> None:
         self._core = core

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
-from cortado.store.client.collection import TTL_S_DEFAULT
+from cortado.store.client.holds import TTL_S_DEFAULT
 from cortado.store.client.large_transactions import (
     AsyncLargeTransaction,
     AsyncLargeTransactions,

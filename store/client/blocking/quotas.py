@@ -9,7 +9,7 @@ from cortado.store.client.quotas import AsyncQuotas, QuotaInfo
 
 @forwards(AsyncQuotas)
 class Quotas:
-    """Limits of the cluster's use. It is ``client.quotas``, and may be shared by threads."""
+    """Limits of the cluster's use. It is ``client.admin.quotas``, and may be shared by threads."""
 
     def __init__(self, core: AsyncQuotas) -> None:
         self._core = core

@@ -9,7 +9,7 @@ from cortado.store.client.sizes import AsyncSizes, DatabaseSize, TableSize
 
 @forwards(AsyncSizes)
 class Sizes:
-    """How much is stored. It is ``client.sizes``, and may be shared by threads."""
+    """How much is stored. It is ``client.admin.sizes``, and may be shared by threads."""
 
     def __init__(self, core: AsyncSizes) -> None:
         self._core = core

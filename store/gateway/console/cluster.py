@@ -75,8 +75,8 @@ async def cluster(samples: Samples, call: Call, visitor: Visitor) -> Response:
     client = call.client
     members, brief = await members_of(client), client.with_timeout(NODE_S)
     nodes, jobs, leases, kept = await asyncio.gather(
-        nodes_of(client, members), tried(brief.jobs.list()), tried(brief.collection.leases()),
-        tried(brief.collection.status()),
+        nodes_of(client, members), tried(brief.admin.jobs.list()), tried(brief.admin.gc.holds()),
+        tried(brief.admin.gc.status()),
     )  # fmt: skip
     ended_last = jobs if isinstance(jobs, CortadoError) else sorted(jobs, key=_job_order)[:JOBS_SHOWN]
     known = [each.said for each in nodes if isinstance(each.said, Status)]

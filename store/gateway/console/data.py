@@ -58,7 +58,7 @@ async def listing(call: Call, visitor: Visitor) -> Response:
         client.tables(),
         tried(first_namespaces(client)),
         tried(client.dropped()),
-        tried(client.with_timeout(SIZES_S).sizes.databases()),
+        tried(client.with_timeout(SIZES_S).admin.sizes.databases()),
     )
     by_database: dict[str, list[TableDescriptor | None]] = {name: [] for name in databases}
     for each in tables:
@@ -82,7 +82,7 @@ async def listing(call: Call, visitor: Visitor) -> Response:
 
 async def _sizes(client: AsyncClient, names: Iterable[str]) -> dict[str, TableSize]:
     """Return the sizes of the page's tables that are known in time."""
-    brief = client.with_timeout(SIZES_S).sizes
+    brief = client.with_timeout(SIZES_S).admin.sizes
     found = await asyncio.gather(*(tried(brief.table(each)) for each in names))
     return {each.full_name: each for each in found if not isinstance(each, CortadoError)}
 
@@ -151,7 +151,7 @@ def _shown_ms(at: str | None, now: Timestamp) -> int:
 
 async def _oldest(client: AsyncClient, descriptor: TableDescriptor) -> Timestamp:
     """Return the time from which on the table can be read."""
-    kept = await tried(client.collection.status())
+    kept = await tried(client.admin.gc.status())
     safepoint = ZERO if isinstance(kept, CortadoError) else kept.tables.get(descriptor.full_name, kept.safepoint)
     return max(safepoint, descriptor.named_ts)
 

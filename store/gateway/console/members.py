@@ -22,7 +22,7 @@ async def members_of(client: AsyncClient) -> Members:
     """Return the members with their progress while the cluster has a leader; else as the first endpoint knows them that
     answers. A node may hang, so each is given little time."""
     brief = client.with_timeout(NODE_S)
-    found = await tried(brief.membership.members(at_leader=True))
+    found = await tried(brief.admin.members.list(at_leader=True))
     if not isinstance(found, CortadoError):
         return found
     request, method = cluster_pb2.MembersRequest(), Stubs.cluster.Members

@@ -131,7 +131,7 @@ def _form(call: Call) -> Form:
 
 async def _oldest(client: AsyncClient) -> Timestamp:
     """Return the time from which on pairs can be read."""
-    kept = await tried(client.collection.status())
+    kept = await tried(client.admin.gc.status())
     return ZERO if isinstance(kept, CortadoError) else kept.safepoint
 
 

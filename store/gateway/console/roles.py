@@ -15,9 +15,9 @@ from cortado.store.gateway.console.visitor import Visitor
 
 async def roles(call: Call, visitor: Visitor) -> Response:
     """Return the page."""
-    auth = call.client.auth
+    auth = call.client.admin.auth
     me, principals, quotas = await asyncio.gather(
-        auth.who_am_i(), tried(auth.principals()), tried(call.client.quotas.all())
+        auth.who_am_i(), tried(auth.principals()), tried(call.client.admin.quotas.all())
     )
     return page(
         visitor,

@@ -59,7 +59,7 @@ NOBODY: Final = Visitor("", has_roles=False, may_act=False, rights=NO_RIGHTS)
 async def visitor_of(call: Call) -> Visitor:
     """Return the visitor. Raises Unauthenticated if roles are on, and the visitor has not signed in."""
     try:
-        who: WhoAmI = await call.client.with_timeout(WAIT_S).auth.who_am_i()
+        who: WhoAmI = await call.client.with_timeout(WAIT_S).admin.auth.who_am_i()
     except Unauthenticated:
         raise
     except CortadoError as error:

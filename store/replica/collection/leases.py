@@ -31,7 +31,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.errors import LeaseExpired
+from cortado.errors import HoldExpired
 from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end_as_seen, lease_of, leases_of
@@ -139,14 +139,14 @@ class Leases:
     async def keep(self, lease_id: bytes, asker: Asker = ANYBODY) -> None:
         """The ``asker`` says that the holder of its lease is alive.
 
-        Raises LeaseExpired, also for one of another principal; NotLeader, Unavailable, InvalidArgument.
+        Raises HoldExpired, also for one of another principal; NotLeader, Unavailable, InvalidArgument.
         A majority is asked whether this node still leads: one that was deposed, and does not know it, keeps nothing.
         """
         check_lease_id(lease_id)
         read_ts = await self._reads.linearize()
         lease = lease_of(self._driver.pipeline.reader(read_ts), lease_id, asker)
         if lease is None or lease.lease_id in self._ending:
-            raise LeaseExpired(lease_id.hex())
+            raise HoldExpired(lease_id.hex())
         self._hear(lease)
 
     def _hear(self, lease: Lease) -> None:

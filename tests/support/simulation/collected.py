@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from cortado.errors import CortadoError, LeaseExpired, SnapshotTooOld
+from cortado.errors import CortadoError, HoldExpired, SnapshotTooOld
 from cortado.raft.log import Entry
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.collection.leases import Lease, acquire, end
@@ -188,7 +188,7 @@ class Holder:
         """Make one attempt at a node that may lead. Returns None if it was refused or lost."""
         try:
             return await self._cluster.rpc(self._random.choice(self._cluster.node_ids), ask, PATIENCE_MS)
-        except LeaseExpired:
+        except HoldExpired:
             self._cluster.counts["leases lost"] += 1
         except (CortadoError, Lost, Refused):
             pass

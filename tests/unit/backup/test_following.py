@@ -46,14 +46,14 @@ class FakeCluster:
         self.now_s = 0.0
         self.began: list[str] = []
         self.leases: list[str] = []
-        self.backups = self
+        self.admin = self.backups = self
 
     # --- the client
 
     def status(self) -> Any:
         return SimpleNamespace(cluster_id=CLUSTER)
 
-    def lease(self, at: Timestamp, *, label: str, ttl_s: float) -> AbstractContextManager[None]:
+    def hold(self, at: Timestamp, *, label: str, ttl_s: float) -> AbstractContextManager[None]:
         self.leases.append(str(at))
         return nullcontext()
 

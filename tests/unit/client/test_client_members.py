@@ -98,9 +98,9 @@ def client(cluster: Members) -> Iterator[Client]:
 
 
 CHANGES: dict[str, Callable[[Client], Any]] = {
-    "AddMember": lambda client: client.membership.add("n5", "127.0.0.1:5"),
-    "PromoteMember": lambda client: client.membership.promote("n4"),
-    "RemoveMember": lambda client: client.membership.remove("n2"),
+    "AddMember": lambda client: client.admin.members.add("n5", "127.0.0.1:5"),
+    "PromoteMember": lambda client: client.admin.members.promote("n4"),
+    "RemoveMember": lambda client: client.admin.members.remove("n2"),
 }
 
 
@@ -129,24 +129,24 @@ def test_a_removal_that_is_refused_after_an_open_attempt_is_unknown_where_nobody
 ) -> None:
     cluster.lost = ["before"]
     with pytest.raises(OutcomeUnknown, match=r"another was refused: node_id: is not a member.*look at the members"):
-        client.membership.remove("n9")
+        client.admin.members.remove("n9")
 
 
 def test_a_refusal_that_no_open_attempt_came_before_is_told_as_it_is(cluster: Members, client: Client) -> None:
     with pytest.raises(InvalidArgument, match="is not a member"):
-        client.membership.remove("n9")
+        client.admin.members.remove("n9")
     with pytest.raises(InvalidArgument, match="is a voter already"):
-        client.membership.promote("n1")
+        client.admin.members.promote("n1")
     cluster.server.handlers["Cluster.AddMember"] = lambda request, context: refuse(context, NotLeader())
     with pytest.raises((NotLeader, Unavailable)):
-        client.with_timeout(1).membership.add("n5", "127.0.0.1:5")
+        client.with_timeout(1).admin.members.add("n5", "127.0.0.1:5")
 
 
 def test_a_hand_over_whose_answer_was_lost_is_not_repeated(cluster: Members, client: Client) -> None:
     cluster.lost = ["after"]
-    assert client.membership.transfer_leader("n2") == "n2"
+    assert client.admin.members.transfer_leader("n2") == "n2"
     cluster.lost = ["after"]
     with pytest.raises(OutcomeUnknown, match="look at the members to see the leader"):
-        client.membership.transfer_leader()
+        client.admin.members.transfer_leader()
     assert cluster.leader == "n1"
     assert len(cluster.server.calls("Cluster.TransferLeader")) == 2

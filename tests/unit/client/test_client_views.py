@@ -38,10 +38,10 @@ WRITES: list[Callable[[Client], Any]] = [
     lambda past: past.schemas.set_compatibility("d.t", "NONE"),
     lambda past: past.create_database("d"),
     lambda past: past.create_table("d.t", ["id"]),
-    lambda past: past.membership.add("n2", "127.0.0.1:1"),
-    lambda past: past.membership.remove("n2"),
-    lambda past: past.membership.transfer_leader("n2"),
-    lambda past: past.bump_epoch(0),
+    lambda past: past.admin.members.add("n2", "127.0.0.1:1"),
+    lambda past: past.admin.members.remove("n2"),
+    lambda past: past.admin.members.transfer_leader("n2"),
+    lambda past: past.admin.bump_epoch(0),
 ]
 
 

@@ -24,6 +24,6 @@ def test_the_client_refuses_what_a_node_would_by_the_same_words(field: str, valu
     with pytest.raises(InvalidArgument) as of_node:
         Quota(Target("database:shop"), **limits).check()
     with Client("127.0.0.1:1", timeout_s=0.1) as client, pytest.raises(InvalidArgument) as of_client:
-        client.quotas.set("database:shop", **limits)
+        client.admin.quotas.set("database:shop", **limits)
     assert str(of_client.value) == str(of_node.value)
     assert of_client.value.field == field

@@ -114,7 +114,7 @@ def test_there_are_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None
     acquired(store, OTHER)
     with pytest.raises(ResourceExhausted) as refused:
         acquired(store, bytes([2] * 16))
-    assert (refused.value.resource, refused.value.limit) == ("leases", 2)
+    assert (refused.value.resource, refused.value.limit) == ("holds", 2)
     assert acquired(store, ONE) == first  # It is one of them.
     store.write(end(ONE))
     acquired(store, bytes([2] * 16))

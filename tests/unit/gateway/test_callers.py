@@ -39,11 +39,11 @@ def world() -> Iterator[World]:
             ("shopper", "writer", "database:shop"),
             ("stranger", "reader", "namespace:others"),
         ):
-            issued = made.run(client.auth.create(name))
+            issued = made.run(client.admin.auth.create(name))
             assert issued.token is not None
-            made.run(client.auth.grant(name, role, resource))
+            made.run(client.admin.auth.grant(name, role, resource))
             headers[name] = _bearer(issued.token.text)
-        root = made.run(client.auth.enable("root")).token
+        root = made.run(client.admin.auth.enable("root")).token
         assert root is not None
         # The gateway itself may do everything; its callers get no right by that.
         own = AsyncClient(client.endpoint, token=root.text)
@@ -149,7 +149,7 @@ def test_the_body_of_a_caller_who_is_not_known_is_not_asked_for(
 def test_the_idempotency_keys_of_two_principals_are_two(world: World) -> None:
     """Neither needs a right on a namespace of keys, and neither hears of the other's call."""
     put = {"Content-Type": "application/octet-stream", "Idempotency-Key": "same"}
-    world.gateway.run(world.gateway.client.auth.grant("shopper", "writer", "namespace:carts"))
+    world.gateway.run(world.gateway.client.admin.auth.grant("shopper", "writer", "namespace:carts"))
     first, other = (
         world.gateway.request("PUT", "/v1/kv/carts/key", headers={**world.headers[who], **put}, content=b"1")
         for who in ("shopper", "root")
@@ -201,8 +201,8 @@ def test_a_probe_needs_no_right(world: World) -> None:
 def test_a_key_has_one_effect_at_all_gateways_whatever_each_knows_of_a_switch_of_roles() -> None:
     """One gateway knows the state from before the switch, the other one asks behind it."""
     with gateway() as made:
-        token = made.run(made.client.auth.create("writer")).token
-        made.run(made.client.auth.grant("writer", "writer", "namespace:counters"))
+        token = made.run(made.client.admin.auth.create("writer")).token
+        made.run(made.client.admin.auth.grant("writer", "writer", "namespace:counters"))
         made.run(made.client.create_database("shop"))
         assert token is not None
 
@@ -217,14 +217,14 @@ def test_a_key_has_one_effect_at_all_gateways_whatever_each_knows_of_a_switch_of
             return Gateway(made.loop, made.client, Application(made.client, GatewayLimits()))
 
         assert add(made, "off-on") == [1]
-        root = made.run(made.client.auth.enable("root")).token
+        root = made.run(made.client.admin.auth.enable("root")).token
         assert root is not None
         assert add(newer(), "off-on") == add(made, "off-on") == [1]
         assert add(made, "on-off") == [2]
         with_roles = newer()
         assert add(with_roles, "on-off") == [2]
         admin = AsyncClient(made.client.endpoint, token=root.text)
-        made.run(admin.auth.disable())
+        made.run(admin.admin.auth.disable())
         made.run(admin.close())
         for key, sums in (("on-off", [2]), ("off-on", [1])):
             assert add(newer(), key) == add(with_roles, key) == add(made, key) == sums

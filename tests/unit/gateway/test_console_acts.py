@@ -155,7 +155,7 @@ def test_operators_see_the_commands_for_what_is_no_act_and_each_exists(console: 
 def test_a_quota_is_set_and_taken_away(console: Gateway) -> None:
     given = {"target": "database:acts", "calls": "500", "rate": "20MiB", "stored": ""}
     assert "database:acts has this quota" in act(console, "set-quota", given)
-    found = console.run(console.client.quotas.get("database:acts"))
+    found = console.run(console.client.admin.quotas.get("database:acts"))
     assert (found.calls_per_second, found.bytes_per_second, found.stored_bytes) == (500, 20 << 20, None)
     assert "database:acts 500 20.0 MiB" in text_of(get(console, "/ui/roles"))
     wrong = act_refused(console, "set-quota", {**given, "rate": "much"})
@@ -327,7 +327,7 @@ def test_a_token_is_made_by_the_first_of_two_forms_alone(console: Gateway) -> No
     again = send(console, path, given)
     assert "Its token is in the first answer alone: where that did not come, give" in text_of(again)
     assert "ctd_" not in again.text
-    [made] = console.run(console.client.auth.principals())
+    [made] = console.run(console.client.admin.auth.principals())
     assert len(made.tokens) == 1
 
 

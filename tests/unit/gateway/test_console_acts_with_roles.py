@@ -34,13 +34,16 @@ def guarded() -> Iterator[tuple[Gateway, dict[str, Any]]]:
             await client.create_database("shop")
             await client.schemas.register("shop.items", ITEM)
             await client.create_table("shop.items", key=["id"])
-            issued = {"nobody": await client.auth.create("nobody"), "reader": await client.auth.create("reader")}
-            issued["owner"] = await client.auth.create("owner")
-            issued["operator"] = await client.auth.create("operator")
-            await client.auth.grant("reader", "reader", "cluster")
-            await client.auth.grant("owner", "owner", "database:shop")
-            await client.auth.grant("operator", "operator", "cluster")
-            issued["root"] = await client.auth.enable("root")
+            issued = {
+                "nobody": await client.admin.auth.create("nobody"),
+                "reader": await client.admin.auth.create("reader"),
+            }
+            issued["owner"] = await client.admin.auth.create("owner")
+            issued["operator"] = await client.admin.auth.create("operator")
+            await client.admin.auth.grant("reader", "reader", "cluster")
+            await client.admin.auth.grant("owner", "owner", "database:shop")
+            await client.admin.auth.grant("operator", "operator", "cluster")
+            issued["root"] = await client.admin.auth.enable("root")
             return {name: basic(each.token.text) for name, each in issued.items() if each.token is not None}
 
         yield made, made.run(prepare())

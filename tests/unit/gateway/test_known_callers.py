@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -31,8 +32,8 @@ class Cluster:
         self.callers = Callers(cast("AsyncClient", self), lambda: self.now_s)
 
     @property
-    def auth(self) -> Cluster:
-        return self
+    def admin(self) -> SimpleNamespace:
+        return SimpleNamespace(auth=self)
 
     async def who_am_i(self) -> WhoAmI:
         header = ON_BEHALF.get()

@@ -34,7 +34,7 @@ def _refused(served: Gateway, method: str, path: str, **more: object) -> object:
 
 
 def test_a_quota_is_429_at_once_and_says_when(served: Gateway) -> None:
-    served.run(served.client.quotas.set("namespace:carts", bytes_per_second=100))
+    served.run(served.client.admin.quotas.set("namespace:carts", bytes_per_second=100))
     told = _refused(served, "GET", "/v1/kv/carts/a")
     assert isinstance(told, dict)
     assert (told["reason"], told["quota"]) == ("QUOTA_EXCEEDED", "namespace:carts")
@@ -51,7 +51,7 @@ def test_a_quota_is_429_at_once_and_says_when(served: Gateway) -> None:
 
 
 def test_the_registry_is_of_schemas_and_no_quota_refuses_it(served: Gateway) -> None:
-    served.run(served.client.quotas.set("database:shop", bytes_per_second=1))
+    served.run(served.client.admin.quotas.set("database:shop", bytes_per_second=1))
     told = _refused(served, "GET", "/v1/db/shop/orders")
     assert isinstance(told, dict)
     assert told["quota"] == "database:shop"

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unavailable
+from cortado.errors import HoldExpired, InvalidArgument, NotLeader, SnapshotTooOld, Unavailable
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.collection.leases import Lease, acquire, end, move
@@ -49,9 +49,9 @@ def test_who_is_silent_for_longer_than_his_ttl_loses_his_lease_and_nobody_else_d
             await world.sleep(TTL_MS / 3)
             await n1.meta.leases.keep(OTHER)
         assert await ids(n1) == [OTHER]
-        with pytest.raises(LeaseExpired) as lost:
+        with pytest.raises(HoldExpired) as lost:
             await n1.meta.leases.keep(ONE)
-        assert lost.value.lease_id == lease.lease_id.hex()
+        assert lost.value.hold_id == lease.lease_id.hex()
         assert n1.meta.leases.ended == 1
         await world.settled()
         last = n1.meta.log.last
@@ -140,7 +140,7 @@ def test_a_holder_that_comes_while_his_lease_is_being_ended_comes_too_late() -> 
         await world.settled()
         world.places["n1"].disk.hold()
         await world.sleep(TTL_MS + SOON_MS)
-        with pytest.raises(LeaseExpired):
+        with pytest.raises(HoldExpired):
             await n1.meta.leases.keep(ONE)
         world.places["n1"].disk.release()
         await world.until(lambda: n1.meta.leases.count == 0, "it has ended")
@@ -208,7 +208,7 @@ def test_there_is_an_age_however_alive_the_holder_is_and_whoever_leads(monkeypat
         await n2.meta.leases.keep(ONE)
         assert 26_000 <= n2.meta.leases.age_ms(lease) < 30_000
         await world.sleep(4_000 + SOON_MS)
-        with pytest.raises(LeaseExpired):
+        with pytest.raises(HoldExpired):
             await n2.meta.leases.keep(ONE)
 
     world.run(scenario)
@@ -262,7 +262,7 @@ def test_a_consumers_place_that_has_an_owner_is_moved_by_nobody_else() -> None:
             with pytest.raises(InvalidArgument) as refused:
                 await moved(other)
             told = f"is the place of stream 1, which moved it at {kept.acquired_ts}, and not of {said}: "
-            then = f"use a name for each, or end the lease {ONE.hex()}"
+            then = f"use a name for each, or end the hold {ONE.hex()}"
             assert (refused.value.field, refused.value.problem, refused.value.value) == ("consumer", told + then, "me")
         assert await n1.meta.leases.all() == [kept]
         await n1.meta.write(end(ONE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.errors import LeaseExpired, ResourceExhausted
+from cortado.errors import HoldExpired, ResourceExhausted
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.store.auth.caller import CALLER, Caller
 from cortado.store.auth.current import Credential
@@ -56,7 +56,7 @@ def test_while_room_is_scarce_the_oldest_ends_and_after_a_while_the_next() -> No
         engine.reserve_bytes = engine.limit_bytes // 2
         await world.sleep(SOON_MS)
         assert await ids(n1) == [OTHER]
-        with pytest.raises(LeaseExpired):
+        with pytest.raises(HoldExpired):
             await n1.meta.leases.keep(ONE)
         await world.sleep(MAKE_ROOM_MS / 2)
         assert await ids(n1) == [OTHER], "what the first one kept is being collected"

@@ -59,8 +59,8 @@ def test_what_is_measured_is_what_is_stored(served: Served) -> None:
         for number in range(50):
             client.kv("carts").put(b"k%d" % (number % 10), bytes(1_000))
         client.kv("carts-too").put(b"k", bytes(1_000))
-        client.quotas.set(SHOP, stored_bytes=1 << 20)
-        client.quotas.set(CARTS, stored_bytes=1 << 20)
+        client.admin.quotas.set(SHOP, stored_bytes=1 << 20)
+        client.admin.quotas.set(CARTS, stored_bytes=1 << 20)
         rows = database_range(1)
         assert _used(served, SHOP) == _stored(served, rows, staged_range(*rows)) > 300 * 100
         # All of its versions, and no others.
@@ -86,7 +86,7 @@ def test_quotas_that_cannot_be_read_stay_as_they_were(served: Served) -> None:
         return lambda _reader, _ts: Evaluation(mutations, None)
 
     with Client(served.endpoint) as client:
-        client.quotas.set(CARTS, stored_bytes=10)
+        client.admin.quotas.set(CARTS, stored_bytes=10)
         assert _used(served, CARTS) == 0
         served.call(served.node.meta.write(damaged()))
         client.kv("carts").put(b"k", bytes(1_000))

@@ -11,8 +11,8 @@ import pytest
 
 from cortado.errors import (
     CortadoError,
+    HoldExpired,
     InvalidArgument,
-    LeaseExpired,
     NotFound,
     PermissionDenied,
     ResourceExhausted,
@@ -45,16 +45,16 @@ class World:
         clients: list[Client] = []
         try:
             for name, (role, resource) in grants.items():
-                issued = self.admin.auth.create(name)
+                issued = self.admin.admin.auth.create(name)
                 assert issued.token is not None
-                self.admin.auth.grant(name, role, resource)
+                self.admin.admin.auth.grant(name, role, resource)
                 clients.append(Client(self.served.endpoint, token=issued.token.text, timeout_s=CALL_S))
             yield clients
         finally:
             for client in clients:
                 client.close()
             for name in grants:
-                self.admin.auth.revoke(name)
+                self.admin.admin.auth.revoke(name)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def world() -> Iterator[World]:
                 anybody.create_database(name.partition(".")[0])
                 anybody.schemas.register(name, SCHEMA)
                 anybody.create_table(name, key=["id"])
-            token = anybody.auth.enable("root").token
+            token = anybody.admin.auth.enable("root").token
         assert token is not None
         with Client(served.endpoint, token=token.text, timeout_s=CALL_S) as admin:
             yield World(served, admin)
@@ -173,31 +173,31 @@ def test_a_lease_is_kept_and_ended_by_its_principal_alone_and_by_operators(world
         release = collection_pb2.ReleaseLeaseRequest(lease_id=ID)
         keep = collection_pb2.KeepLeaseRequest(lease_id=ID)
         for lease_id in (ID, lease.lease_id):
-            with pytest.raises(LeaseExpired):
+            with pytest.raises(HoldExpired):
                 _call(mallory, "collection", "KeepLease", collection_pb2.KeepLeaseRequest(lease_id=lease_id))
-            assert not mallory.collection.end_lease(lease_id.hex())
+            assert not mallory.admin.gc.end_hold(lease_id.hex())
         theirs = _call(mallory, "collection", "AcquireLease", acquire).lease
         assert theirs.lease_id != lease.lease_id
         _call(mallory, "collection", "ReleaseLease", release)
         for lease_id in (ID, lease.lease_id):
             _call(alice, "collection", "KeepLease", collection_pb2.KeepLeaseRequest(lease_id=lease_id))
-        assert [each.principal for each in olga.collection.leases()] == ["alice"]
-        assert olga.collection.end_lease(lease.lease_id.hex())
-        with pytest.raises(LeaseExpired):
+        assert [each.principal for each in olga.admin.gc.holds()] == ["alice"]
+        assert olga.admin.gc.end_hold(lease.lease_id.hex())
+        with pytest.raises(HoldExpired):
             _call(alice, "collection", "KeepLease", keep)
 
 
 def test_a_consumers_place_is_its_principals(world: World) -> None:
     with world.principals(alice=ALICE, mallory=MALLORY) as (alice, mallory):
-        with alice.lease() as early, alice.lease() as late:
-            place = alice.collection.move_consumer("feed", early.timestamp)
-            other = mallory.collection.move_consumer("feed", late.timestamp)
-        kept = {each.principal: each.timestamp for each in world.admin.collection.leases()}
+        with alice.hold() as early, alice.hold() as late:
+            place = alice.admin.gc.advance_consumer("feed", early.timestamp)
+            other = mallory.admin.gc.advance_consumer("feed", late.timestamp)
+        kept = {each.principal: each.timestamp for each in world.admin.admin.gc.holds()}
         assert kept == {"alice": place.timestamp, "mallory": other.timestamp}
         assert other.timestamp > place.timestamp
-        assert not mallory.collection.end_lease(place.lease_id)
-        assert alice.collection.end_lease(place.lease_id)
-        assert mallory.collection.end_lease(other.lease_id)
+        assert not mallory.admin.gc.end_hold(place.hold_id)
+        assert alice.admin.gc.end_hold(place.hold_id)
+        assert mallory.admin.gc.end_hold(other.hold_id)
 
 
 def test_leases_have_a_share_for_each_principal_and_what_is_held_may_be_moved(
@@ -205,23 +205,23 @@ def test_leases_have_a_share_for_each_principal_and_what_is_held_may_be_moved(
 ) -> None:
     monkeypatch.setattr(leases, "LEASES_MAX", 6)
     with world.principals(alice=ALICE, mallory=MALLORY) as (alice, mallory):
-        with alice.lease() as at:
+        with alice.hold() as at:
             begin = at.timestamp
-        places = [mallory.collection.move_consumer(f"c{each}", begin) for each in range(3)]
-        with pytest.raises(ResourceExhausted, match="principal mallory has 3 of 3 leases: the 3 left"):
-            mallory.collection.move_consumer("c3", begin)
-        places.append(alice.collection.move_consumer("feed", begin))
-        mallory.collection.move_consumer("c0", begin)
+        places = [mallory.admin.gc.advance_consumer(f"c{each}", begin) for each in range(3)]
+        with pytest.raises(ResourceExhausted, match="principal mallory has 3 of 3 holds: the 3 left"):
+            mallory.admin.gc.advance_consumer("c3", begin)
+        places.append(alice.admin.gc.advance_consumer("feed", begin))
+        mallory.admin.gc.advance_consumer("c0", begin)
         for each in places:
-            assert world.admin.collection.end_lease(each.lease_id)
+            assert world.admin.admin.gc.end_hold(each.hold_id)
 
 
 def test_who_has_no_role_on_anything_holds_nothing(world: World) -> None:
     with world.principals(known=ALICE) as (known,):
-        world.admin.auth.revoke_grant("known", *ALICE)
+        world.admin.admin.auth.revoke_grant("known", *ALICE)
         calls: list[Callable[[], object]] = [
-            lambda: known.lease().__enter__(),
-            lambda: known.collection.end_lease(ID.hex()),
+            lambda: known.hold().__enter__(),
+            lambda: known.admin.gc.end_hold(ID.hex()),
             lambda: known.large_transactions.abort(ID.hex()),
         ]
         for call in calls:
@@ -234,17 +234,17 @@ def test_what_was_named_while_roles_were_off_goes_on_for_those_who_may() -> None
         anybody.create_database("shop")
         anybody.schemas.register("shop.orders", SCHEMA)
         anybody.create_table("shop.orders", key=["id"])
-        token = anybody.auth.create("alice").token
-        other = anybody.auth.create("mallory").token
-        anybody.auth.grant("alice", *ALICE)
-        anybody.auth.grant("mallory", "reader", "namespace:n")
+        token = anybody.admin.auth.create("alice").token
+        other = anybody.admin.auth.create("mallory").token
+        anybody.admin.auth.grant("alice", *ALICE)
+        anybody.admin.auth.grant("mallory", "reader", "namespace:n")
         done = anybody.large_transactions.begin(["shop.orders"], application="copy", version=3)
         anybody.large_transactions.commit(done.transaction_id, {}, application="copy", version=3)
         begun = anybody.large_transactions.begin(["shop.orders"])
         _call(anybody, "collection", "AcquireLease", collection_pb2.AcquireLeaseRequest(lease_id=ID, ttl_ms=600_000))
-        place = anybody.collection.move_consumer("feed", begun.start)
-        anybody.collection.move_consumer("owned", begun.start, owner="a query")
-        root = anybody.auth.enable("root").token
+        place = anybody.admin.gc.advance_consumer("feed", begun.start)
+        anybody.admin.gc.advance_consumer("owned", begun.start, owner="a query")
+        root = anybody.admin.auth.enable("root").token
         assert root is not None
         assert token is not None
         assert other is not None
@@ -259,26 +259,26 @@ def test_what_was_named_while_roles_were_off_goes_on_for_those_who_may() -> None
             assert again.cause == "repeated"
             assert alice.large_transactions.commit(begun.transaction_id, {})
             for client in (mallory, alice):
-                assert client.collection.move_consumer("feed", done.start).lease_id != place.lease_id
-                assert not client.collection.end_lease(ID.hex())
+                assert client.admin.gc.advance_consumer("feed", done.start).hold_id != place.hold_id
+                assert not client.admin.gc.end_hold(ID.hex())
                 _call(client, "collection", "KeepLease", collection_pb2.KeepLeaseRequest(lease_id=ID))
-            alice.collection.move_consumer("owned", begun.start, owner="a query")
+            alice.admin.gc.advance_consumer("owned", begun.start, owner="a query")
         with Client(served.endpoint, token=root.text, timeout_s=CALL_S) as admin:
-            left = [(each.consumer, each.principal) for each in admin.collection.leases()]
+            left = [(each.consumer, each.principal) for each in admin.admin.gc.holds()]
             assert sorted(left) == [("", ""), ("feed", ""), ("feed", "alice"), ("feed", "mallory"), ("owned", "alice")]
-            assert admin.collection.end_lease(place.lease_id)
+            assert admin.admin.gc.end_hold(place.hold_id)
 
 
 def test_a_principal_that_shows_its_token_keeps_its_names_while_roles_are_off() -> None:
     with served_node(MemoryEngine()) as served, Client(served.endpoint, timeout_s=CALL_S) as anybody:
-        token = anybody.auth.create("alice").token
+        token = anybody.admin.auth.create("alice").token
         assert token is not None
-        with Client(served.endpoint, token=token.text, timeout_s=CALL_S) as alice, alice.lease():
-            assert [each.principal for each in anybody.collection.leases()] == ["alice"]
-            anybody.auth.grant("alice", "reader", "namespace:n")
-            anybody.auth.enable("root")
+        with Client(served.endpoint, token=token.text, timeout_s=CALL_S) as alice, alice.hold():
+            assert [each.principal for each in anybody.admin.gc.holds()] == ["alice"]
+            anybody.admin.auth.grant("alice", "reader", "namespace:n")
+            anybody.admin.auth.enable("root")
             request = collection_pb2.KeepLeaseRequest(lease_id=bytes(16))
-            with pytest.raises(LeaseExpired):
+            with pytest.raises(HoldExpired):
                 _call(alice, "collection", "KeepLease", request)
 
 
@@ -297,7 +297,7 @@ def test_a_principal_cancels_so_many_unknown_requests_and_no_more(monkeypatch: p
 
     with served_node(MemoryEngine()) as served, Client(served.endpoint, timeout_s=CALL_S) as anybody:
         assert not any(settle(anybody) for _ in range(5))
-        token = anybody.auth.enable("root").token
+        token = anybody.admin.auth.enable("root").token
         assert token is not None
         with Client(served.endpoint, token=token.text, timeout_s=CALL_S) as admin:
             world = World(served, admin)
@@ -318,12 +318,16 @@ def test_a_principal_cancels_so_many_unknown_requests_and_no_more(monkeypatch: p
 
 def test_a_job_of_a_table_that_is_not_seen_is_unknown(world: World) -> None:
     world.admin.create_index("shop.orders", Index("by_id", ["id"]))
-    (job,) = [each for each in world.admin.jobs.list() if "shop.orders" in each.target]
+    (job,) = [each for each in world.admin.admin.jobs.list() if "shop.orders" in each.target]
     with world.principals(reader=("reader", "table:shop.orders"), mallory=MALLORY) as (reader, mallory):
-        assert reader.jobs.get(job.job_id).target == job.target
+        assert reader.admin.jobs.get(job.job_id).target == job.target
         with pytest.raises(PermissionDenied, match=r"owner of table:shop\.orders"):
-            reader.jobs.pause(job.job_id)
-        calls: list[Callable[[int], object]] = [mallory.jobs.get, mallory.jobs.pause, mallory.jobs.cancel]
+            reader.admin.jobs.pause(job.job_id)
+        calls: list[Callable[[int], object]] = [
+            mallory.admin.jobs.get,
+            mallory.admin.jobs.pause,
+            mallory.admin.jobs.cancel,
+        ]
         for call in calls:
             answers = []
             for number in (job.job_id, 999):

@@ -27,10 +27,10 @@ REFUSED = "request_id: was used for another request before"
 def clients() -> Iterator[dict[str, Client]]:
     with served_node(MemoryEngine()) as served:
         with Client(served.endpoint) as anybody:
-            tokens = {name: anybody.auth.create(name).token for name in GRANTS}
+            tokens = {name: anybody.admin.auth.create(name).token for name in GRANTS}
             for name, (role, resource) in GRANTS.items():
-                anybody.auth.grant(name, role, resource)
-            anybody.auth.enable("root")
+                anybody.admin.auth.grant(name, role, resource)
+            anybody.admin.auth.enable("root")
         made = {name: Client(served.endpoint, token=token.text) for name, token in tokens.items() if token is not None}
         yield made
         for each in made.values():
@@ -68,12 +68,12 @@ def test_a_request_of_a_time_without_roles_is_repeated_with_them_and_the_other_w
     with served_node(MemoryEngine()) as served, Client(served.endpoint) as anybody:
         before, during = anybody.new_request_id(), anybody.new_request_id()
         assert anybody.with_request_id(before).kv("n").add(b"a", 1) == 1
-        token = anybody.auth.enable("root").token
+        token = anybody.admin.auth.enable("root").token
         assert token is not None
         with Client(served.endpoint, token=token.text) as root:
             assert root.with_request_id(before).kv("n").add(b"a", 1) == 1
             assert root.with_request_id(during).kv("n").add(b"a", 1) == 2
-            root.auth.disable()
+            root.admin.auth.disable()
         assert anybody.with_request_id(during).kv("n").add(b"a", 1) == 2
         assert anybody.kv("n").add(b"a", 1) == 3
 

@@ -34,12 +34,12 @@ class World:
 
     def set(self, target: str, **limits: int) -> None:
         """Set a quota and wait until it holds, with a full bucket."""
-        self.client.quotas.set(target, **limits)
+        self.client.admin.quotas.set(target, **limits)
         self.look()
         assert self.served.metering.meters.by_target[Target(target)].quota.target == target
 
     def remove(self, target: str) -> None:
-        self.client.quotas.remove(target)
+        self.client.admin.quotas.remove(target)
         self.look()
 
     def look(self) -> None:
@@ -101,7 +101,7 @@ def _without_quotas(world: World) -> Iterator[None]:
     """Remove, with each test, the quotas that it made."""
     yield
     with suppress(Unauthenticated):  # Behind the last one.
-        for each in world.client.quotas.all():
+        for each in world.client.admin.quotas.all():
             world.remove(each.target)
 
 
@@ -129,7 +129,7 @@ def test_a_client_waits_and_goes_on_within_its_time(world: World, namespace: str
     # A slow machine keeps within the quota for a while.
     for number in count():
         pairs.put(b"k", b"%d" % number)
-        if world.client.quotas.get(target).refused:
+        if world.client.admin.quotas.get(target).refused:
             break
     found = pairs.get(b"k")
     assert found is not None
@@ -209,9 +209,9 @@ def test_changes_of_quotas_and_what_an_operator_does_are_never_refused(world: Wo
             with pytest.raises(QuotaExceeded):
                 read()
         for _ in range(20):
-            client.quotas.set(f"namespace:{namespace}", bytes_per_second=1)
-            client.quotas.get(f"namespace:{namespace}")
-            client.quotas.all()
+            client.admin.quotas.set(f"namespace:{namespace}", bytes_per_second=1)
+            client.admin.quotas.get(f"namespace:{namespace}")
+            client.admin.quotas.all()
             client.status()
             client.clock()
             client.databases()
@@ -229,7 +229,7 @@ def test_no_more_is_added_where_it_is_full_and_what_frees_goes_on(world: World) 
         orders.put({"id": number, "t": "y" * 100})
     world.set("database:shop", stored_bytes=1_000)
     world.measure()
-    shown = client.quotas.get("database:shop")
+    shown = client.admin.quotas.get("database:shop")
     assert shown.used_bytes is not None
     assert shown.used_bytes > 2_000
     with world.impatient() as late:
@@ -274,7 +274,7 @@ def test_a_load_that_fills_it_ends_and_says_why(world: World) -> None:
 def test_what_was_never_there_is_measured_as_nothing(world: World) -> None:
     world.set("database:later", stored_bytes=1)
     world.measure()
-    assert world.client.quotas.get("database:later").used_bytes == 0
+    assert world.client.admin.quotas.get("database:later").used_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -293,18 +293,18 @@ def test_what_was_never_there_is_measured_as_nothing(world: World) -> None:
 )
 def test_what_is_no_limit_is_refused(world: World, limits: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        world.client.quotas.set("database:shop", **limits)
+        world.client.admin.quotas.set("database:shop", **limits)
     assert refused.value.field == field
-    assert world.client.quotas.all() == []
+    assert world.client.admin.quotas.all() == []
     with pytest.raises(NotFound):
-        world.client.quotas.get("database:shop")
+        world.client.admin.quotas.get("database:shop")
     with pytest.raises(NotFound):
-        world.client.quotas.remove("database:shop")
+        world.client.admin.quotas.remove("database:shop")
 
 
 def test_lists_come_in_pages(world: World) -> None:
     for number in range(5):
-        world.client.quotas.set(f"namespace:p{number}", calls_per_second=7)
+        world.client.admin.quotas.set(f"namespace:p{number}", calls_per_second=7)
     stub = quotas_pb2_grpc.QuotasStub(grpc.insecure_channel(world.served.endpoint))
     found, token = [], b""
     while True:
@@ -318,17 +318,17 @@ def test_lists_come_in_pages(world: World) -> None:
 
 def test_a_principal_has_its_own_and_another_one_too(world: World) -> None:
     """Last: from here on the cluster has roles."""
-    token = world.client.auth.enable("root").token
+    token = world.client.admin.auth.enable("root").token
     assert token is not None
     with Client(world.served.endpoint, token=token.text) as admin:
         tokens = {}
         for name in ("app", "other"):
-            issued = admin.auth.create(name).token
+            issued = admin.admin.auth.create(name).token
             assert issued is not None
-            admin.auth.grant(name, "writer", "namespace:carts")
+            admin.admin.auth.grant(name, "writer", "namespace:carts")
             tokens[name] = issued.text
-        admin.quotas.set("principal:app", bytes_per_second=1)
-        admin.quotas.set("principal:root", bytes_per_second=1)
+        admin.admin.quotas.set("principal:app", bytes_per_second=1)
+        admin.admin.quotas.set("principal:root", bytes_per_second=1)
         world.look()
         patient = Client(world.served.endpoint, token=tokens["other"])
         with world.impatient(token=tokens["app"]) as app, patient as other:
@@ -339,22 +339,22 @@ def test_a_principal_has_its_own_and_another_one_too(world: World) -> None:
             for _ in range(50):
                 other.kv("carts").put(b"k", b"v")
             with pytest.raises(PermissionDenied):
-                app.quotas.set("principal:app", bytes_per_second=1_000_000)
+                app.admin.quotas.set("principal:app", bytes_per_second=1_000_000)
             with pytest.raises(PermissionDenied):
-                app.quotas.all()
+                app.admin.quotas.all()
         # An admin that has used up its own quota can raise it.
         with world.impatient(token=token.text) as root:
             with pytest.raises(QuotaExceeded):
                 for _ in range(2):
                     root.kv("carts").get(b"k")
-            root.quotas.set("principal:root", bytes_per_second=1_000_000)
+            root.admin.quotas.set("principal:root", bytes_per_second=1_000_000)
             world.look()
             for _ in range(50):
                 root.kv("carts").get(b"k")
         # The principal is gone: the quota stays on the name.
-        admin.auth.revoke("app")
-        assert [each.target for each in admin.quotas.all()] == ["principal:app", "principal:root"]
-        admin.quotas.remove("principal:app")
+        admin.admin.auth.revoke("app")
+        assert [each.target for each in admin.admin.quotas.all()] == ["principal:app", "principal:root"]
+        admin.admin.quotas.remove("principal:app")
     path = world.audit / "audit.log"
 
     def is_written() -> bool:

@@ -58,10 +58,10 @@ class World:
     """An owner's, which grants."""
 
     def client(self, name: str, *grants: tuple[str, str]) -> Client:
-        issued = self.admin.auth.create(name)
+        issued = self.admin.admin.auth.create(name)
         assert issued.token is not None
         for role, resource in grants:
-            self.admin.auth.grant(name, role, resource)
+            self.admin.admin.auth.grant(name, role, resource)
         return Client(self.served.endpoint, token=issued.token.text)
 
     def lines(self) -> list[dict[str, Any]]:
@@ -75,8 +75,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with served_node(MemoryEngine(), audit) as served:
         with Client(served.endpoint) as anybody:
             anybody.kv("carts").put(KEY, VALUE)
-            assert anybody.auth.who_am_i().principal is None
-            token = anybody.auth.enable("root").token
+            assert anybody.admin.auth.who_am_i().principal is None
+            token = anybody.admin.auth.enable("root").token
         assert token is not None
         with Client(served.endpoint, token=token.text) as admin:
             world = World(served, audit, admin, token.text)
@@ -88,7 +88,7 @@ def test_who_shows_nothing_is_refused_and_who_is_known_is_told_its_name(world: W
     with Client(world.served.endpoint) as anybody, pytest.raises(Unauthenticated):
         anybody.kv("carts").get(KEY)
     assert world.admin.kv("carts").get(KEY) is not None
-    known = world.admin.auth.who_am_i()
+    known = world.admin.admin.auth.who_am_i()
     assert known.principal is not None
     assert known.principal.name == "root"
 
@@ -149,17 +149,17 @@ def test_owners_define_and_give_rights_on_what_they_own(world: World) -> None:
         owner.schemas.register("own.rows", schema)
         owner.create_table("own.rows", key=["id"])
         owner.table("own.rows").put({"id": 1})
-        owner.auth.grant("guest", "reader", "table:own.rows")
+        owner.admin.auth.grant("guest", "reader", "table:own.rows")
         assert guest.table("own.rows").get(1) is not None
         with pytest.raises(PermissionDenied):
             guest.table("own.rows").put({"id": 2})
         for role, resource in (("reader", "cluster"), ("operator", "cluster"), ("reader", "database:other")):
             with pytest.raises(PermissionDenied):
-                owner.auth.grant("guest", role, resource)
+                owner.admin.auth.grant("guest", role, resource)
         with pytest.raises(PermissionDenied):
             owner.drop_database("shop")
         with pytest.raises(NotFound):
-            owner.auth.grant("nobody-of-that-name", "reader", "table:own.rows")
+            owner.admin.auth.grant("nobody-of-that-name", "reader", "table:own.rows")
 
 
 NO_RESOURCES = ["table:NAME", "table:", "table:.", "table:a.", "table:.b", "table:a.b.c", "table:\u00e4.b"]
@@ -181,7 +181,7 @@ NO_RESOURCES += [
 @pytest.mark.parametrize("role", ["reader", "writer", "owner"])
 def test_a_grant_on_what_is_no_resource_is_refused_by_field(world: World, role: str, resource: str) -> None:
     for given in (world.admin, world.granting):
-        for change in (given.auth.grant, given.auth.revoke_grant):
+        for change in (given.admin.auth.grant, given.admin.auth.revoke_grant):
             with pytest.raises((InvalidArgument, PermissionDenied)) as refused:
                 change("granting", role, resource)
             if given is world.admin or ":" in resource:
@@ -193,19 +193,19 @@ def test_a_write_is_refused_where_it_is_appended_whatever_was_decided_before(wor
     """Between the decision where it is served and its turn in the log a right may go."""
     replica = world.served.node.meta
     demands = (Demand(Permission.WRITE, Resource("namespace:carts")),)
-    world.admin.auth.create("racing")
+    world.admin.admin.auth.create("racing")
 
     async def append(token: str) -> None:
         CALLER.set(Caller(Credential(token), demands))
         await replica.write(lambda _reader, _ts: Evaluation(Mutations(), None))
 
-    issued = world.admin.auth.rotate("racing", overlap_ms=0).token
+    issued = world.admin.admin.auth.rotate("racing", overlap_ms=0).token
     assert issued is not None
     with pytest.raises(PermissionDenied):
         world.served.call(append(issued.text))
-    world.admin.auth.grant("racing", "writer", "namespace:carts")
+    world.admin.admin.auth.grant("racing", "writer", "namespace:carts")
     world.served.call(append(issued.text))
-    world.admin.auth.revoke("racing")
+    world.admin.admin.auth.revoke("racing")
     with pytest.raises(Unauthenticated):
         world.served.call(append(issued.text))
 
@@ -279,12 +279,12 @@ def test_lists_show_the_names_alone_on_which_somebody_has_a_role(world: World) -
         assert looking.databases() == ["seen"]
         assert [each.full_name for each in looking.tables()] == ["seen.shown"]
         assert [each.full_name for each in looking.tables("seen")] == ["seen.shown"]
-        assert [each.full_name for each in looking.sizes.tables()] == ["seen.shown"]
-        assert looking.sizes.databases() == []
-        assert looking.sizes.table("seen.shown").rows.count == 0
+        assert [each.full_name for each in looking.admin.sizes.tables()] == ["seen.shown"]
+        assert looking.admin.sizes.databases() == []
+        assert looking.admin.sizes.table("seen.shown").rows.count == 0
         for hidden in ("seen.hidden", "seen.absent"):
             with pytest.raises(PermissionDenied):
-                looking.sizes.table(hidden)
+                looking.admin.sizes.table(hidden)
         assert looking.namespaces() == ["nb", "nd"]
         assert [each.subject for each in looking.schemas.subjects()] == ["seen.shown"]
         assert _subjects_of(looking, version.schema_id) == ["seen.shown"]
@@ -341,7 +341,7 @@ def test_a_right_that_is_taken_away_ends_a_watch(world: World) -> None:
         thread = threading.Thread(target=follow)
         thread.start()
         assert began.wait(ENDED_S)
-        world.admin.auth.revoke_grant("watcher", "reader", "namespace:carts")
+        world.admin.admin.auth.revoke_grant("watcher", "reader", "namespace:carts")
         thread.join(ENDED_S)
         assert [type(each) for each in ended] == [PermissionDenied]
 
@@ -356,7 +356,7 @@ def test_a_right_that_is_taken_away_ends_a_bulk_load(world: World) -> None:
         def rows() -> Iterator[dict[str, Any]]:
             for number in range(100_000):
                 if number == 5_000:
-                    world.admin.auth.revoke("loader")
+                    world.admin.admin.auth.revoke("loader")
                 yield {"id": number}
 
         with pytest.raises((Unauthenticated, PermissionDenied)):
@@ -367,13 +367,13 @@ def test_a_right_that_is_taken_away_ends_a_bulk_load(world: World) -> None:
 
 def test_a_rotated_token_is_taken_from_its_file(world: World, tmp_path: Path) -> None:
     file = tmp_path / "app.token"
-    first = world.admin.auth.create("rotated")
-    world.admin.auth.grant("rotated", "reader", "namespace:carts")
+    first = world.admin.admin.auth.create("rotated")
+    world.admin.admin.auth.grant("rotated", "reader", "namespace:carts")
     assert first.token is not None
     file.write_text(first.token.text + "\n")
     with Client(world.served.endpoint, token=file) as client:
         assert client.kv("carts").get(KEY) is not None
-        second = world.admin.auth.rotate("rotated", overlap_ms=0)
+        second = world.admin.admin.auth.rotate("rotated", overlap_ms=0)
         assert second.token is not None
         file.write_text(second.token.text + "\n")
 
@@ -384,7 +384,7 @@ def test_a_rotated_token_is_taken_from_its_file(world: World, tmp_path: Path) ->
                 return False
 
         wait_until(is_let_in, "the new token", ENDED_S)
-        principal = client.auth.who_am_i().principal
+        principal = client.admin.auth.who_am_i().principal
         assert principal is not None
         assert [each.token_id for each in principal.tokens] == [second.token.token_id]
 
@@ -443,7 +443,7 @@ def test_a_raw_call_carries_its_token_in_its_metadata(world: World) -> None:
 
 
 def test_two_tokens_in_one_call_are_none(world: World) -> None:
-    other = world.admin.auth.create("twofold").token
+    other = world.admin.admin.auth.create("twofold").token
     assert other is not None
     tokens = [("authorization", f"Bearer {each}") for each in (other.text, world.root)]
     with grpc.insecure_channel(world.served.endpoint) as channel:
@@ -480,7 +480,7 @@ def test_loads_that_have_not_said_what_for_are_in_nobodys_way(world: World) -> N
         loader.create_table("silence.rows", key=["id"])
         silent = threading.Event()
         bulk = channel.stream_stream("/cortado.v1.Documents/Bulk")
-        stranger = world.admin.auth.create("silent").token
+        stranger = world.admin.admin.auth.create("silent").token
         assert stranger is not None
         shown = (("authorization", f"Bearer {stranger.text}"),)
         calls = [bulk(iter(silent.wait, True), metadata=shown) for _ in range(80)]
@@ -541,8 +541,8 @@ def test_tokens_are_stored_as_digests_alone(world: World) -> None:
 
 def test_roles_that_are_off_let_everybody_in(tmp_path: Path) -> None:
     with served_node(MemoryEngine(), tmp_path) as served, Client(served.endpoint) as anybody:
-        token = anybody.auth.enable("root").token
+        token = anybody.admin.auth.enable("root").token
         assert token is not None
         with Client(served.endpoint, token=token.text) as admin:
-            assert not admin.auth.disable().enabled
+            assert not admin.admin.auth.disable().enabled
         anybody.kv("carts").put(KEY, VALUE)

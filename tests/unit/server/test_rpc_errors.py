@@ -36,7 +36,7 @@ EXAMPLES: list[CortadoError] = [
     errors.AlreadyExists("table", "a.b"),
     errors.IncompatibleSchema("s", "FULL", [{"version": 1, "path": "R.f", "kind": "TYPE", "message": "int to string"}]),
     errors.SnapshotTooOld("0.1.0", "0.2.0"),
-    errors.LeaseExpired("00ff"),
+    errors.HoldExpired("00ff"),
     errors.Restoring("aa", "0.1.0"),
     errors.Unauthenticated("no token"),
     errors.PermissionDenied("app", "writer", "table:shop.orders"),

@@ -37,15 +37,15 @@ def test_owners_of_a_database_share_what_there_may_be(tmp_path: Path, monkeypatc
         monkeypatch.setattr(module, name, 12)
     with served_node(MemoryEngine(), tmp_path) as served:
         with Client(served.endpoint) as anybody:
-            token = anybody.auth.enable("root").token
+            token = anybody.admin.auth.enable("root").token
         assert token is not None
         found: dict[str, list[int]] = {}
         with Client(served.endpoint, token=token.text) as admin:
             for name in ("mallory", "alice"):
                 admin.create_database(name)
-                issued = admin.auth.create(name)
+                issued = admin.admin.auth.create(name)
                 assert issued.token is not None
-                admin.auth.grant(name, "owner", f"database:{name}")
+                admin.admin.auth.grant(name, "owner", f"database:{name}")
                 with Client(served.endpoint, token=issued.token.text, timeout_s=2) as client:
                     client.schemas.register(f"{name}.rows", SCHEMA)
                     found[name] = [fill(client, name, each) for each in ("subject", "table", "dropped")]

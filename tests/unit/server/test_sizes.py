@@ -61,25 +61,25 @@ def test_of_few_rows_numbers_are_exact(served: Served, client: Client) -> None:
     table.put_many(row(number) for number in range(50))  # Versions, and no rows.
     for number in range(20):
         table.delete(number)
-    a, b = client.sizes.tables("shop")
+    a, b = client.admin.sizes.tables("shop")
     table_id = client.describe("shop.a").table_id
     rows = Size(280, False, stored_bytes(served, *prefix_range(row_prefix(table_id))))
     entries = Size(280, False, stored_bytes(served, *prefix_range(index_prefix(table_id, 1))))
     assert (a.full_name, a.rows, a.indexes) == ("shop.a", rows, {"by_code": entries})
     assert a.bytes == rows.bytes + entries.bytes
     assert b.rows == Size(0, False, 0)
-    assert client.sizes.table("shop.a") == a
+    assert client.admin.sizes.table("shop.a") == a
     client.table("shop.b").put(row(1))
-    (shop,) = client.sizes.databases()
+    (shop,) = client.admin.sizes.databases()
     assert (shop.name, shop.tables) == ("shop", 2)
     assert shop.rows == Size(281, False, stored_bytes(served, *database_range(table_id >> 16)))
 
 
 def test_what_expires_is_counted_about(client: Client) -> None:
     client.table("shop.a").put(row(1), expires=timedelta(minutes=1))
-    size = client.sizes.table("shop.a").rows
+    size = client.admin.sizes.table("shop.a").rows
     assert (size.count, size.is_estimated) == (1, True)
-    assert not client.sizes.table("shop.b").rows.is_estimated
+    assert not client.admin.sizes.table("shop.b").rows.is_estimated
 
 
 def test_of_many_rows_some_pages_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,12 +91,12 @@ def test_of_many_rows_some_pages_tell(tmp_path: Path, monkeypatch: pytest.Monkey
         table = client.table("shop.a")
         table.put_many(row(number) for number in range(20_000))
         table.put_many(row(number) for number in range(0, 20_000, 2))
-        size = client.sizes.table("shop.a")
+        size = client.admin.sizes.table("shop.a")
         assert size.rows.is_estimated
         assert size.rows.count == pytest.approx(20_000, rel=0.25)
         actual = stored_bytes(served, *prefix_range(row_prefix(client.describe("shop.a").table_id)))
         assert size.rows.bytes == pytest.approx(actual, rel=0.25)
-        (shop,) = client.sizes.databases()
+        (shop,) = client.admin.sizes.databases()
         assert shop.rows.is_estimated
         assert shop.rows.count == pytest.approx(20_000, rel=0.4)
 
@@ -106,12 +106,12 @@ def test_lists_come_in_pages_and_a_table_that_is_not_there_is_not_found(
 ) -> None:
     monkeypatch.setattr(sizes_service, "PAGE_ITEMS_MAX", 1)
     client.create_database("other")
-    assert [each.full_name for each in client.sizes.tables()] == ["shop.a", "shop.b"]
-    assert [(each.name, each.tables) for each in client.sizes.databases()] == [("other", 0), ("shop", 2)]
+    assert [each.full_name for each in client.admin.sizes.tables()] == ["shop.a", "shop.b"]
+    assert [(each.name, each.tables) for each in client.admin.sizes.databases()] == [("other", 0), ("shop", 2)]
     with pytest.raises(NotFound):
-        client.sizes.table("shop.c")
+        client.admin.sizes.table("shop.c")
     with pytest.raises(NotFound):
-        client.sizes.tables("none")
+        client.admin.sizes.tables("none")
 
 
 def test_the_sampler_knows_the_largest_tables_and_looks_again_where_something_was_applied(
@@ -134,7 +134,7 @@ def test_the_sampler_knows_the_largest_tables_and_looks_again_where_something_wa
     if isinstance(served.node.process.engine, MemoryEngine):
         assert found == StoredSizes(), "every item would be read"
         return
-    a, b = client.sizes.tables("shop")
+    a, b = client.admin.sizes.tables("shop")
     assert found.tables == {"shop.a": (30, a.bytes)}
     assert found.databases == {"shop": (31, a.bytes + b.bytes)}
     before = found.tables

@@ -23,7 +23,7 @@ def _cluster(_target: Texts) -> str:
 
 
 async def _member(client: AsyncClient, target: Texts) -> Sight:
-    members = await client.membership.members(at_leader=True)
+    members = await client.admin.members.list(at_leader=True)
     found = members.member(target["node"])
     if found is None:
         raise NotFound("member", target["node"])
@@ -44,23 +44,23 @@ async def _member(client: AsyncClient, target: Texts) -> Sight:
 
 
 async def _transfer(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    leader = await client.membership.transfer_leader(target["node"])
+    leader = await client.admin.members.transfer_leader(target["node"])
     return Done(f"{leader} leads.", "/ui")
 
 
 async def _promote(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    await client.membership.promote(target["node"])
+    await client.admin.members.promote(target["node"])
     return Done(f"{target['node']} is a voter.", "/ui")
 
 
 async def _remove(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    await client.membership.remove(target["node"])
+    await client.admin.members.remove(target["node"])
     return Done(f"{target['node']} is no member any more. Stop its process, and delete its data directory.", "/ui")
 
 
 async def _add(client: AsyncClient, _target: Texts, given: Texts) -> Done:
     node, address = given["node"].strip(), given["address"].strip()
-    await client.membership.add(node, address)
+    await client.admin.members.add(node, address)
     return Done(
         f"{node} is announced at {address}. Start it there with --join; once it has caught up, make it a voter.", "/ui"
     )
@@ -68,7 +68,7 @@ async def _add(client: AsyncClient, _target: Texts, given: Texts) -> Done:
 
 async def _rebuild(client: AsyncClient, target: Texts, _given: Texts) -> Done:
     node = target["node"]
-    found = (await client.membership.members()).member(node)
+    found = (await client.admin.members.list()).member(node)
     if found is None:
         raise NotFound("member", node)
     request, patient = cluster_pb2.RebuildReplicaRequest(node_id=node), client.with_timeout(WAITS_S)
@@ -84,7 +84,7 @@ async def _rebuild(client: AsyncClient, target: Texts, _given: Texts) -> Done:
 
 
 async def _job(client: AsyncClient, target: Texts) -> Sight:
-    found = await client.jobs.get(number(target["job"], "job"))
+    found = await client.admin.jobs.get(number(target["job"], "job"))
     facts = (("Job", str(found.job_id)), ("Kind", found.kind), ("Of", found.target), ("State", str(found.state)))
     return Sight(facts, f"{found.job_id} {found.state}")
 
@@ -100,28 +100,28 @@ def _of_job(
 
 
 async def _lease(client: AsyncClient, target: Texts) -> Sight:
-    found = next((each for each in await client.collection.leases() if each.lease_id == target["lease"]), None)
+    found = next((each for each in await client.admin.gc.holds() if each.hold_id == target["lease"]), None)
     if found is None:
         raise NotFound("lease", target["lease"])
     return Sight(
         (
-            ("Lease", found.lease_id),
+            ("Lease", found.hold_id),
             ("Consumer", found.consumer or "none: it ends with its holder"),
             ("Label", found.label or "none"),
             ("Keeps from", str(found.timestamp)),
         ),
-        f"{found.lease_id} {found.acquired}",
+        f"{found.hold_id} {found.acquired}",
     )
 
 
 async def _end(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    ended = await client.collection.end_lease(target["lease"])
+    ended = await client.admin.gc.end_hold(target["lease"])
     return Done("The lease has ended." if ended else "There was no such lease any more.", "/ui")
 
 
 async def _collect(client: AsyncClient, _target: Texts, _given: Texts) -> Done:
     problem = "there is more to collect than a page waits for; the rest is collected by itself"
-    removed = await in_time(client.collection.run(), problem)
+    removed = await in_time(client.admin.gc.run(), problem)
     return Done(f"{removed:,} stored items were removed on the leader.", "/ui")
 
 
@@ -159,16 +159,16 @@ ACTS: Final = (
     ),
     Act(
         "pause-job", "Pause a job", "Pause it", "No step is done until it is resumed.",
-        _job, _of_job(lambda client, job: client.jobs.pause(job)), _cluster, ("job",),
+        _job, _of_job(lambda client, job: client.admin.jobs.pause(job)), _cluster, ("job",),
     ),
     Act(
         "resume-job", "Resume a job", "Resume it", "It continues where it was paused.",
-        _job, _of_job(lambda client, job: client.jobs.resume(job)), _cluster, ("job",),
+        _job, _of_job(lambda client, job: client.admin.jobs.resume(job)), _cluster, ("job",),
     ),
     Act(
         "cancel-job", "Cancel a job", "Cancel it",
         "It ends, and its results are removed: an index that was being built is dropped.",
-        _job, _of_job(lambda client, job: client.jobs.cancel(job)), _cluster, ("job",), typed="job",
+        _job, _of_job(lambda client, job: client.admin.jobs.cancel(job)), _cluster, ("job",), typed="job",
     ),
     Act(
         "end-lease", "End a lease", "End it",

@@ -21,7 +21,7 @@ def _roles(_target: Texts) -> str:
 
 
 async def _found(client: AsyncClient, name: str) -> PrincipalInfo:
-    found = next((each for each in await client.auth.principals() if each.name == name), None)
+    found = next((each for each in await client.admin.auth.principals() if each.name == name), None)
     if found is None:
         raise NotFound("principal", name)
     return found
@@ -37,7 +37,7 @@ async def _principal(client: AsyncClient, target: Texts) -> Sight:
 async def _create(client: AsyncClient, _target: Texts, given: Texts) -> Done:
     name, is_token = given["principal"].strip(), given["kind"] == "token"
     lifetime_ms = span_ms(given["expires"], "expires")
-    issued = await client.auth.create(name, kind=given["kind"], lifetime_ms=lifetime_ms)
+    issued = await client.admin.auth.create(name, kind=given["kind"], lifetime_ms=lifetime_ms)
     shows = "" if is_token else " It shows a certificate of that name."
     secret = "" if issued.token is None else issued.token.text
     return Done(f"Principal {name} was created, and may do nothing yet.{shows}", ROLES, secret)
@@ -46,25 +46,25 @@ async def _create(client: AsyncClient, _target: Texts, given: Texts) -> Done:
 async def _rotate(client: AsyncClient, target: Texts, given: Texts) -> Done:
     overlap_ms = span_ms(given["overlap"], "overlap", empty=_HOUR_MS)
     lifetime_ms = span_ms(given["expires"], "expires")
-    issued = await client.auth.rotate(target["principal"], overlap_ms=overlap_ms, lifetime_ms=lifetime_ms)
+    issued = await client.admin.auth.rotate(target["principal"], overlap_ms=overlap_ms, lifetime_ms=lifetime_ms)
     secret = "" if issued.token is None else issued.token.text
     return Done(f"{target['principal']} has another token.", ROLES, secret)
 
 
 async def _revoke(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    await client.auth.revoke(target["principal"])
+    await client.admin.auth.revoke(target["principal"])
     return Done(f"{target['principal']} is no principal any more. What ran by it ends within a second.", ROLES)
 
 
 async def _grant(client: AsyncClient, _target: Texts, given: Texts) -> Done:
     name, role, resource = given["principal"].strip(), given["role"], given["resource"].strip()
-    await client.auth.grant(name, role, resource)
+    await client.admin.auth.grant(name, role, resource)
     return Done(f"{name} is {role} of {resource}.", ROLES)
 
 
 async def _revoke_grant(client: AsyncClient, target: Texts, _given: Texts) -> Done:
     name, role, resource = target["principal"], target["role"], target["resource"]
-    await client.auth.revoke_grant(name, role, resource)
+    await client.admin.auth.revoke_grant(name, role, resource)
     return Done(f"{name} is {role} of {resource} no more. What ran by it ends within a second.", ROLES)
 
 

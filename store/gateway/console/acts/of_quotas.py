@@ -17,7 +17,7 @@ def _roles(_target: Texts) -> str:
 
 
 async def _quota(client: AsyncClient, target: Texts) -> Sight:
-    found = await client.quotas.get(target["target"])
+    found = await client.admin.quotas.get(target["target"])
     limits = (
         ("Calls per second", found.calls_per_second),
         ("Bytes per second", found.bytes_per_second),
@@ -36,7 +36,7 @@ def _size(given: str, field: str) -> int | None:
 
 async def _set(client: AsyncClient, _target: Texts, given: Texts) -> Done:
     target, calls = given["target"].strip(), given["calls"].strip()
-    await client.quotas.set(
+    await client.admin.quotas.set(
         target,
         calls_per_second=number(calls, "calls") if calls else None,
         bytes_per_second=_size(given["rate"], "rate"),
@@ -46,7 +46,7 @@ async def _set(client: AsyncClient, _target: Texts, given: Texts) -> Done:
 
 
 async def _remove(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    await client.quotas.remove(target["target"])
+    await client.admin.quotas.remove(target["target"])
     return Done(f"{target['target']} has no quota any more.", ROLES)
 
 

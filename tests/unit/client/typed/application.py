@@ -57,7 +57,7 @@ def threads(client: Client, mapping: Mapping[str, Any]) -> None:
     legs.put({"numbr": 1})  # type: ignore[typeddict-item, typeddict-unknown-key]
     kv.put("k", b"v")  # type: ignore[arg-type]
     assert_type(client.schemas.get("s"), SchemaVersion)
-    assert_type(client.membership.members(), Members)
+    assert_type(client.admin.members.list(), Members)
     with client.batch("d") as batch:
         batch.put("t", mapping)
         batch.put("t", Flight(1))
@@ -92,7 +92,7 @@ async def tasks(client: AsyncClient, mapping: Mapping[str, Any]) -> None:
     await typed.put({"number": 1})  # type: ignore[arg-type]
     await client.table("d.t", document_type=Leg).put({"number": 1})
     assert_type(await client.schemas.get("s"), SchemaVersion)
-    assert_type(await client.membership.members(), Members)
+    assert_type(await client.admin.members.list(), Members)
     async with client.batch("d") as batch:
         await batch.put("t", mapping)
         await batch.put("t", Flight(1))

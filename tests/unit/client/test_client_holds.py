@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unsupported
+from cortado.errors import HoldExpired, InvalidArgument, NotLeader, SnapshotTooOld, Unsupported
 from cortado.proto.v1 import collection_pb2 as pb
 from cortado.proto.v1 import common_pb2
-from cortado.store.client import Client, CollectionStatus, HeldLease, Stale
+from cortado.store.client import Client, GcStatus, HoldInfo, Stale
 from cortado.store.clock.timestamp import Timestamp
 from support.faces import FACES, open_client
 from support.fake_server import FakeServer, break_off, header, refuse
@@ -43,26 +43,26 @@ def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Clien
 
 
 def test_it_is_kept_alive_for_its_block_and_ends_with_it(client: Client, server: FakeServer) -> None:
-    with client.lease(label="a job", ttl_s=1) as lease:
+    with client.hold(label="a job", ttl_s=1) as lease:
         assert lease.timestamp == AT
         wait_until(lambda: len(server.calls("Collection.KeepLease")) >= 2, "it was kept alive twice")
     [asked] = server.calls("Collection.AcquireLease")
     [released] = server.calls("Collection.ReleaseLease")
     ids = {asked.lease_id, released.lease_id, *(each.lease_id for each in server.calls("Collection.KeepLease"))}
-    assert ids == {bytes.fromhex(lease.lease_id)}
+    assert ids == {bytes.fromhex(lease.hold_id)}
     assert (asked.ttl_ms, asked.label, asked.WhichOneof("at"), len(asked.request_id)) == (1_000, "a job", None, 20)
     kept = len(server.calls("Collection.KeepLease"))
-    with pytest.raises(LeaseExpired):
+    with pytest.raises(HoldExpired):
         _ = lease.timestamp
-    with client.lease(ttl_s=1):
+    with client.hold(ttl_s=1):
         wait_until(lambda: len(server.calls("Collection.KeepLease")) > kept, "another is kept alive")
     others = server.calls("Collection.KeepLease")[kept:]
     assert all(each.lease_id != asked.lease_id for each in others), "nobody keeps the first one any more"
 
 
 def test_two_leases_have_two_ids(client: Client, server: FakeServer) -> None:
-    with client.lease() as one, client.lease() as other:
-        assert one.lease_id != other.lease_id
+    with client.hold() as one, client.hold() as other:
+        assert one.hold_id != other.hold_id
 
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_ids(client: Client, server: FakeServer) -> None:
@@ -75,29 +75,29 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_ids(client: Client, ser
         return acquired(request, context)
 
     server.handlers["Collection.AcquireLease"] = answer
-    with client.lease():
+    with client.hold():
         first, again = server.calls("Collection.AcquireLease")
         assert first == again
 
 
 def test_its_holder_hears_at_the_next_use_that_it_was_lost(client: Client, server: FakeServer) -> None:
-    with client.lease(ttl_s=1) as lease:
+    with client.hold(ttl_s=1) as lease:
         server.handlers["Collection.KeepLease"] = lambda request, context: refuse(
-            context, LeaseExpired(request.lease_id.hex())
+            context, HoldExpired(request.lease_id.hex())
         )
 
         def is_lost() -> bool:
             try:
                 return not lease.timestamp
-            except LeaseExpired as lost:
-                assert lost.lease_id == lease.lease_id
+            except HoldExpired as lost:
+                assert lost.hold_id == lease.hold_id
                 return True
 
         wait_until(is_lost, "the holder hears of it")
 
 
 def test_while_nobody_can_be_told_it_goes_on_telling(client: Client, server: FakeServer) -> None:
-    with client.lease(ttl_s=1) as lease:
+    with client.hold(ttl_s=1) as lease:
         server.handlers["Collection.KeepLease"] = lambda request, context: refuse(context, NotLeader("an election"))
         wait_until(lambda: len(server.calls("Collection.KeepLease")) >= 3, "it tries again")
         assert lease.timestamp == AT
@@ -109,9 +109,9 @@ def test_while_nobody_can_be_told_it_goes_on_telling(client: Client, server: Fak
 
 def test_a_block_ends_where_its_end_cannot_be_told(client: Client, server: FakeServer) -> None:
     server.handlers["Collection.ReleaseLease"] = lambda request, context: break_off(context)
-    with client.with_timeout(1).lease():
+    with client.with_timeout(1).hold():
         pass
-    with pytest.raises(ZeroDivisionError), client.with_timeout(1).lease():
+    with pytest.raises(ZeroDivisionError), client.with_timeout(1).hold():
         _ = 1 / 0
 
 
@@ -119,7 +119,7 @@ def test_what_it_is_refused_with_is_raised(client: Client, server: FakeServer) -
     server.handlers["Collection.AcquireLease"] = lambda request, context: refuse(
         context, SnapshotTooOld("0.1.0", "0.2.0")
     )
-    with pytest.raises(SnapshotTooOld), client.lease("0.1.0"):
+    with pytest.raises(SnapshotTooOld), client.hold("0.1.0"):
         pass
     assert server.calls("Collection.ReleaseLease") == []
 
@@ -135,23 +135,23 @@ def test_a_shared_one_is_found_by_all_who_say_the_same_and_outlives_their_blocks
 
     def keep(request: pb.KeepLeaseRequest, context: Any) -> pb.KeepLeaseResponse:
         if request.lease_id not in alive:
-            refuse(context, LeaseExpired(request.lease_id.hex()))
+            refuse(context, HoldExpired(request.lease_id.hex()))
         return pb.KeepLeaseResponse(header=header())
 
     server.handlers |= {"Collection.AcquireLease": acquire, "Collection.KeepLease": keep}
     for kept in (2, 4):
-        with client.lease(AT, label="a job", ttl_s=1, shared=True) as lease:
+        with client.hold(AT, label="a job", ttl_s=1, shared=True) as lease:
             assert lease.timestamp == AT
             wait_until(lambda least=kept: len(server.calls("Collection.KeepLease")) >= least, "it is kept alive")
     assert len(server.calls("Collection.AcquireLease")) == 1
     assert server.calls("Collection.ReleaseLease") == []
     alive.clear()
-    with client.lease(str(AT), label="a job", ttl_s=1, shared=True) as again:
-        assert again.lease_id == lease.lease_id
+    with client.hold(str(AT), label="a job", ttl_s=1, shared=True) as again:
+        assert again.hold_id == lease.hold_id
         assert len(server.calls("Collection.AcquireLease")) == 2, "one that has ended is acquired again"
     for other in ({"at": Timestamp(0, 5_000, 8)}, {"label": "another"}, {"ttl_s": 2}):
-        different = client.lease(**{"at": AT, "label": "a job", "ttl_s": 1, "shared": True, **other})  # type: ignore[arg-type]
-        assert different.lease_id != lease.lease_id
+        different = client.hold(**{"at": AT, "label": "a job", "ttl_s": 1, "shared": True, **other})  # type: ignore[arg-type]
+        assert different.hold_id != lease.hold_id
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_shared_one_is_found_by_all_who_say_the_same_and_outlives_their_blocks
 def test_it_may_be_at_any_time_that_can_be_read_at(
     client: Client, server: FakeServer, at: Any, field: str, value: Any
 ) -> None:
-    with client.lease(at):
+    with client.hold(at):
         [asked] = server.calls("Collection.AcquireLease")
         assert (asked.WhichOneof("at"), getattr(asked, field)) == (field, value)
 
@@ -190,19 +190,19 @@ def test_wrong_arguments_are_named_before_anything_is_sent(
     client: Client, server: FakeServer, options: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        client.lease(**options)
+        client.hold(**options)
     assert refused.value.field == field
     assert server.calls("Collection.AcquireLease") == []
 
 
 def test_it_is_used_in_its_block_once_and_through_no_view(client: Client) -> None:
-    lease = client.lease()
+    lease = client.hold()
     with pytest.raises(Unsupported, match="outside of its block"):
         _ = lease.timestamp
-    with lease, pytest.raises(Unsupported, match="entering a lease again"), lease:
+    with lease, pytest.raises(Unsupported, match="entering a hold again"), lease:
         pass
-    with pytest.raises(Unsupported, match="a lease through a view"):
-        client.at(AT).lease()
+    with pytest.raises(Unsupported, match="a hold through a view"):
+        client.at(AT).hold()
 
 
 def test_leases_are_listed_and_any_of_them_can_be_ended(client: Client, server: FakeServer) -> None:
@@ -217,12 +217,12 @@ def test_leases_are_listed_and_any_of_them_can_be_ended(client: Client, server: 
     server.handlers["Collection.ListLeases"] = lambda request, context: pb.ListLeasesResponse(
         header=header(), leases=[held]
     )
-    [found] = client.collection.leases()
-    assert found == HeldLease("00" * 16, Timestamp(0, 1, 0), 1.5, "a job", Timestamp(0, 2, 0), 0.25)
-    assert client.collection.end_lease(found.lease_id)
+    [found] = client.admin.gc.holds()
+    assert found == HoldInfo("00" * 16, Timestamp(0, 1, 0), 1.5, "a job", Timestamp(0, 2, 0), 0.25)
+    assert client.admin.gc.end_hold(found.hold_id)
     for wrong in ("", "00", "zz" * 16, "00" * 17):
         with pytest.raises(InvalidArgument, match="32 hexadecimal digits"):
-            client.collection.end_lease(wrong)
+            client.admin.gc.end_hold(wrong)
 
 
 def test_how_far_back_reads_can_go_is_told_with_who_holds_it(client: Client, server: FakeServer) -> None:
@@ -238,12 +238,12 @@ def test_how_far_back_reads_can_go_is_told_with_who_holds_it(client: Client, ser
     )
     server.handlers["Collection.Status"] = lambda request, context: reply
     tables = {"shop.items": Timestamp(0, 4, 0)}
-    found = client.collection.status()
-    assert found == CollectionStatus(Timestamp(0, 5, 0), -1, 1.5, None, 7, 3, 2, tables)
+    found = client.admin.gc.status()
+    assert found == GcStatus(Timestamp(0, 5, 0), -1, 1.5, None, 7, 3, 2, tables)
     reply.holder.lease_id = bytes(16)
-    holder = client.collection.status().holder
+    holder = client.admin.gc.status().holder
     assert holder is not None
-    assert holder.lease_id == "00" * 16
+    assert holder.hold_id == "00" * 16
 
 
 def test_a_run_returns_what_it_removed_at_its_end(client: Client, server: FakeServer) -> None:
@@ -252,22 +252,22 @@ def test_a_run_returns_what_it_removed_at_its_end(client: Client, server: FakeSe
             yield pb.RunCollectionResponse(header=header(), removed=removed, done=done)
 
     server.handlers["Collection.Run"] = go
-    assert client.collection.run() == 8
+    assert client.admin.gc.run() == 8
 
 
 def test_a_consumers_place_has_one_id_and_is_moved(client: Client, server: FakeServer) -> None:
     for at in (AT, str(AT)):
-        client.collection.move_consumer("me", at, label="a stream", ttl_s=86_400, owner="stream 1")
-    client.collection.move_consumer("another", None)
+        client.admin.gc.advance_consumer("me", at, label="a stream", ttl_s=86_400, owner="stream 1")
+    client.admin.gc.advance_consumer("another", None)
     mine, again, other = server.calls("Collection.AcquireLease")
     assert (mine.lease_id, mine.timestamp) == (again.lease_id, again.timestamp)
     assert (mine.consumer, mine.label, mine.ttl_ms, mine.HasField("timestamp")) == ("me", "a stream", 86_400_000, True)
     assert (other.consumer, other.ttl_ms, other.WhichOneof("at")) == ("another", 7 * 86_400_000, None)
     assert (mine.owner, other.owner) == ("stream 1", "")
     with pytest.raises(InvalidArgument, match="owner: must have at most 100 characters"):
-        client.collection.move_consumer("me", AT, owner="x" * 101)
+        client.admin.gc.advance_consumer("me", AT, owner="x" * 101)
     assert other.lease_id != mine.lease_id
     for consumer, ttl_s in (("", 60), ("x" * 101, 60), ("me", 30 * 86_400 + 1), ("me", 0)):
         with pytest.raises(InvalidArgument):
-            client.collection.move_consumer(consumer, AT, ttl_s=ttl_s)
+            client.admin.gc.advance_consumer(consumer, AT, ttl_s=ttl_s)
     assert len(server.calls("Collection.AcquireLease")) == 3
