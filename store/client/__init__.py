@@ -75,10 +75,8 @@ if TYPE_CHECKING:
     from cortado.store.client.admin import AsyncAdmin
     from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.auth import AsyncAuth, AuthStatus, Issued, PrincipalInfo, RoleGrant, TokenInfo, WhoAmI
-    from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.blocking.admin import Admin
     from cortado.store.client.blocking.auth import Auth
-    from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.cluster import Membership
     from cortado.store.client.blocking.gc import Gc
     from cortado.store.client.blocking.holds import Hold
@@ -131,7 +129,6 @@ __all__ = [
     "Admin",
     "AsyncAdmin",
     "AsyncAuth",
-    "AsyncBatch",
     "AsyncClient",
     "AsyncGc",
     "AsyncHold",
@@ -149,7 +146,6 @@ __all__ = [
     "AsyncWatch",
     "Auth",
     "AuthStatus",
-    "Batch",
     "BulkResult",
     "ChangeWindow",
     "Changed",
@@ -216,7 +212,6 @@ _HOMES: Final = {
     "Admin": "blocking.admin",
     "AsyncAdmin": "admin",
     "AsyncAuth": "auth",
-    "AsyncBatch": "batch",
     "AsyncClient": "async_client",
     "AsyncGc": "gc",
     "AsyncJobs": "jobs",
@@ -234,7 +229,6 @@ _HOMES: Final = {
     "AsyncWatch": "watch",
     "Auth": "blocking.auth",
     "AuthStatus": "auth",
-    "Batch": "blocking.batch",
     "BulkResult": "bulk",
     "ChangeWindow": "windows",
     "Changed": "watch",

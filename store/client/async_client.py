@@ -33,7 +33,6 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-    from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.documents import D
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.holds import AsyncHold
@@ -240,12 +239,6 @@ class AsyncClient(ClientTransactions):
             schema_version=schema_version,
             document_type=document_type,
         )
-
-    def batch(self, database: str) -> AsyncBatch:
-        """Return an atomic batch on the tables of ``database``; a context manager that commits at its end."""
-        from cortado.store.client.batch import AsyncBatch
-
-        return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
 
     # --- holds -----------------------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ from cortado.store.clock.timestamp import Timestamp
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
     from cortado.store.client.blocking.admin import Admin
-    from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.holds import Hold
     from cortado.store.client.blocking.large_transactions import LargeTransaction, LargeTransactions
     from cortado.store.client.blocking.schemas import Schemas
@@ -155,11 +154,6 @@ class Client:
             full_name, schema_version=schema_version, document_type=cast("type[Any]", document_type)
         )
         return Table(core)
-
-    def batch(self, database: str) -> Batch:
-        from cortado.store.client.blocking.batch import Batch
-
-        return Batch(self._core.batch(database))
 
     # --- transactions ----------------------------------------------------------------------------------------
 

@@ -102,7 +102,6 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a bulk load of documents that deletes": (lambda c, t: t.put_many([ROW], mode="delete"), "mode"),
     "keys that are not several": (lambda c, t: t.delete_many(5), "keys"),
     "batches of Arrow that are none": (lambda c, t: t.bulk_arrow([5]), "batches"),
-    "a table of a batch that is no text": (lambda c, t: c.batch("db").put(5, ROW), "table"),
     "a document type that is no class": (lambda c, t: c.table("db.t", document_type=[]).get(1), "document_type"),
     "a schema version that is no int": (lambda c, t: c.table("db.t", schema_version="1"), "schema_version"),
     "a unique index by a text": (

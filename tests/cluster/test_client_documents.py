@@ -276,18 +276,20 @@ def test_a_bulk_load_refuses_bad_rows_by_themselves(flights: Table) -> None:
     assert done[-1] >= 2
 
 
-def test_a_batch_is_all_or_nothing(client: Client, database: str, flights: Table) -> None:
-    with client.batch(database) as batch:
-        batch.put("flights", flight(1))
-        batch.put("flights", flight(2), mode="insert")
-    assert batch.etag
-    with pytest.raises(ConditionFailed), client.batch(database) as batch:
-        batch.delete("flights", key(1))
-        batch.update("flights", key(2), {"arr_delay": 1.0})
-        batch.put("flights", flight(2, hour=11), mode="replace")
+def test_writes_of_a_transaction_are_all_or_nothing(client: Client, flights: Table) -> None:
+    with client.transaction() as txn:
+        own = txn.table(flights.full_name)
+        own.put(flight(1))
+        own.put(flight(2), mode="insert")
+    assert txn.etag
+    with pytest.raises(ConditionFailed), client.transaction() as txn:
+        own = txn.table(flights.full_name)
+        own.delete(key(1))
+        own.update(key(2), {"arr_delay": 1.0})
+        own.put(flight(2, hour=11), mode="replace")
     assert numbers(flights.scan()) == [1, 2]
-    with pytest.raises(KeyError), client.batch(database) as batch:
-        batch.delete("flights", key(1))
+    with pytest.raises(KeyError), client.transaction() as txn:
+        txn.table(flights.full_name).delete(key(1))
         raise KeyError
     assert numbers(flights.scan()) == [1, 2]
 

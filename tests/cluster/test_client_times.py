@@ -107,13 +107,12 @@ def test_arrow_batches_are_truncated(client: Client, events: Table) -> None:
     assert events.bulk_arrow([batch], mode="delete").written == 2
 
 
-def test_transactions_and_batches_are_truncated(truncating: Client, events: Table) -> None:
+def test_writes_of_transactions_are_truncated(truncating: Client, events: Table) -> None:
     with truncating.transaction() as txn:
         table = txn.table(events.full_name)
         table.put({"at": FINE, "id": 1})
         assert table.get((FINE, 1)).value["at"] == KEPT
-    with truncating.batch(events.full_name.partition(".")[0]) as batch:
-        batch.update("events", (FINE, 1), {"seen": FINE})
+        table.update((FINE, 1), {"seen": FINE})
     found = events.get((FINE, 1))
     assert found is not None
     assert found.value["seen"] == KEPT

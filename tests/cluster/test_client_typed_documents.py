@@ -97,8 +97,8 @@ def test_instances_go_in_and_come_out_of_every_call(client: Client, database: st
     assert found is not None
     assert found.value == first
     assert table.put_many(order(number) for number in range(2, 6)).written == 4
-    with client.batch(database) as batch:
-        batch.put("orders", order(6))
+    with client.transaction() as txn:
+        txn.table(orders, document_type=Order).put(order(6))
     changed = table.update(6, {"state": State.SENT, "lines": [Line("other", Decimal("2.00"))]})
     assert changed.value == Order(6, State.SENT, [Line("other", Decimal("2.00"))])
     assert [document.value for document in table.scan(upper=4)] == [order(1), order(2), order(3)]

@@ -32,9 +32,9 @@ def name(client: Client, database: str) -> str:
     full_name = f"{database}.items"
     client.schemas.register(full_name, json.dumps(ITEM))
     client.create_table(full_name, ["id"], indexes=[Index("by_title", ["title"])])
-    with client.batch(database) as batch:
+    with client.transaction() as txn:
         for row in rows(5):
-            batch.put("items", row)
+            txn.table(full_name).put(row)
     return full_name
 
 

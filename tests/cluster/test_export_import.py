@@ -286,9 +286,9 @@ def test_a_database_is_exported_as_of_one_timestamp_while_it_is_written(
                 source, sink = n * 7 % accounts, n * 13 % accounts
                 held["left"][source] -= 1
                 held["right"][sink] += 1
-                with own.batch(database) as batch:
-                    batch.put("left", {"id": source, "value": held["left"][source]})
-                    batch.put("right", {"id": sink, "value": held["right"][sink]})
+                with own.transaction() as txn:
+                    txn.table(f"{database}.left").put({"id": source, "value": held["left"][source]})
+                    txn.table(f"{database}.right").put({"id": sink, "value": held["right"][sink]})
 
     mover = threading.Thread(target=move)
     mover.start()

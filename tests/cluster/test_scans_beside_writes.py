@@ -66,10 +66,10 @@ class Movers:
         assert found[0] is not None
         assert found[1] is not None
         amount = chance.randint(1, 500)
-        with self._client.batch("d") as batch:
-            batch.update("accounts", one, {"balance": found[0].value["balance"] - amount})
-            batch.update(
-                "accounts",
+        with self._client.transaction() as txn:
+            own = txn.table("d.accounts")
+            own.update(one, {"balance": found[0].value["balance"] - amount})
+            own.update(
                 other,
                 {"balance": found[1].value["balance"] + amount, "owner": f"{chance.randrange(1 << 30):x}-{other}"},
             )

@@ -174,12 +174,6 @@ def test_nothing_is_written_through_a_view(server: FakeServer, client: Client, w
     assert client.kv("n").put(b"k", b"v") == "0.1.1"
 
 
-def test_a_batch_through_a_view_is_refused_when_it_commits(server: FakeServer, client: Client) -> None:
-    with pytest.raises(Unsupported), client.at(THEN).batch("d") as batch:
-        batch.put("t", {"id": 1})
-    assert server.calls("Transactions.Commit") == []
-
-
 def test_nothing_is_watched_through_a_view(client: Client) -> None:
     for watched in (client.at(THEN).kv("n"), client.at(THEN).table("d.t")):
         with pytest.raises(Unsupported, match="watching through a view of the past"):

@@ -256,15 +256,15 @@ def test_a_write_that_describes_its_table_in_vain_has_not_happened(server: FakeS
     server.handlers["Tables.DescribeTable"] = lambda request, context: release.wait(10) and break_off(context)
     table = client.with_timeout(0.2).table("d.t")
 
-    def batch() -> None:
-        with client.with_timeout(0.2).batch("d") as opened:
-            opened.delete("t", 1)
+    def transaction() -> None:
+        with client.with_timeout(0.2).transaction() as txn:
+            txn.table("d.t").delete(1)
 
     writes: list[Callable[[], object]] = [
         lambda: table.put({"id": 1}),
         lambda: table.update(1, {"a": 1}),
         lambda: table.delete(1),
-        batch,
+        transaction,
     ]
     try:
         for write in writes:

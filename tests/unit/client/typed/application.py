@@ -58,9 +58,6 @@ def threads(client: Client, mapping: Mapping[str, Any]) -> None:
     kv.put("k", b"v")  # type: ignore[arg-type]
     assert_type(client.schemas.get("s"), SchemaVersion)
     assert_type(client.admin.members.list(), Members)
-    with client.batch("d") as batch:
-        batch.put("t", mapping)
-        batch.put("t", Flight(1))
     with client.transaction(isolation="serializable") as txn:
         assert_type(txn, Transaction)
         assert_type(txn.table("d.t", document_type=Flight), Table[Flight])
@@ -93,9 +90,6 @@ async def tasks(client: AsyncClient, mapping: Mapping[str, Any]) -> None:
     await client.table("d.t", document_type=Leg).put({"number": 1})
     assert_type(await client.schemas.get("s"), SchemaVersion)
     assert_type(await client.admin.members.list(), Members)
-    async with client.batch("d") as batch:
-        await batch.put("t", mapping)
-        await batch.put("t", Flight(1))
     async with client.transaction() as txn:
         assert_type(txn, AsyncTransaction)
         assert_type(txn.table("d.t", document_type=Flight), AsyncTable[Flight])
