@@ -31,7 +31,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.schema.model import Array, AvroType, Map, Record, Schema
@@ -72,12 +72,6 @@ from cortado.store.client.conversions import (
 )
 
 D = TypeVar("D")
-
-
-class DataclassInstance(Protocol):
-    """An instance of any dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
 class DocumentType(Generic[D]):

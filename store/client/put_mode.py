@@ -8,7 +8,6 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.client.arguments import shown
-from cortado.store.client.values import etag_condition
 
 M = TypeVar("M")
 PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
@@ -27,11 +26,6 @@ _BULK_MODES: Final[dict[str, documents_pb2.BulkMode]] = {
     "update": documents_pb2.BULK_MODE_UPDATE,
     "delete": documents_pb2.BULK_MODE_DELETE,
 }
-
-
-def put_condition(mode: str, if_match: str | None) -> common_pb2.Condition | None:
-    """Return the condition of a put in this mode, with this etag, on the live version. Raises InvalidArgument."""
-    return joined_condition(put_mode(mode), etag_condition(if_match))
 
 
 def joined_condition(mode: documents_pb2.PutMode, of_etag: common_pb2.Condition | None) -> common_pb2.Condition | None:
