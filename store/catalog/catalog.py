@@ -36,8 +36,7 @@ from cortado.store.catalog.descriptors import (
     SubjectState,
     TableDescriptor,
 )
-from cortado.store.catalog.generations import generation_of
-from cortado.store.catalog.stored import Counters
+from cortado.store.catalog.stored import Counters, generation_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys import names
 from cortado.store.keys.keyspace import meta_range, namespace_key

@@ -32,7 +32,7 @@ from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import Drop, DropKind, Dropped
 from cortado.store.catalog.dropped import drop_ranges, forget
-from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange, kv_range, namespace_key, pair_of
 from cortado.store.keys.names import check_namespace

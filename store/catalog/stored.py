@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from cortado.errors import CortadoError, DataLoss
@@ -43,8 +44,10 @@ from cortado.store.catalog.descriptors import (
     TableDescriptor,
 )
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.keys.keyspace import meta_key
+from cortado.store.keys.keyspace import meta_key, namespace_key
+from cortado.store.keys.names import check_namespace
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.stored_messages import decode_stored, encode_stored
 
 COUNTERS_KEY: Final = meta_key("catalog")
@@ -226,6 +229,18 @@ def encode_generation(generation: int) -> bytes:
 
 def decode_generation(payload: bytes) -> int:
     return decode_stored(pb.StoredNamespace, payload, "catalogue").generation
+
+
+def generation_of(reader: Reader, namespace: str) -> int:
+    """Return the generation that a namespace's name stands for: that of its mark, 0 if there is no mark
+    (:mod:`cortado.store.catalog.namespaces`). Raises InvalidArgument, DataLoss."""
+    version = reader.get(_mark_of(namespace))
+    return 0 if version is None else decode_generation(version.payload)
+
+
+@lru_cache(maxsize=1_024)
+def _mark_of(namespace: str) -> LogicalKey:
+    return namespace_key(check_namespace(namespace))
 
 
 def encode_schema(schema: RegisteredSchema) -> bytes:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import pairs_range
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import namespace_range, namespaces_range, pair_of
 from cortado.store.keys.types import LogicalKey

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Final
 
 from cortado.errors import InvalidArgument, TooLarge
-from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey

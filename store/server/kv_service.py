@@ -13,7 +13,6 @@ from google.protobuf.message import Message
 from cortado.errors import ResourceExhausted, TooLarge
 from cortado.proto.v1 import kv_pb2
 from cortado.store.auth.caller import CALLER, seen_by
-from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import (
     Looked,
     NamespaceDropped,
@@ -21,6 +20,7 @@ from cortado.store.catalog.namespaces import (
     pairs_range,
     undrop_namespace,
 )
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import namespace_range, namespaces_range
 from cortado.store.keys.types import LogicalKey

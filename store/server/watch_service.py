@@ -18,7 +18,7 @@ from cortado.store.auth.caller import CALLER, check_renamed, denial
 from cortado.store.auth.roles import Demand, Permission, Resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey

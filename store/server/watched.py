@@ -21,8 +21,8 @@ from cortado.errors import NotFound
 from cortado.store.auth.roles import Resource, table_resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import DropKind, TableDescriptor
-from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import dropped_generation
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 
 _ENDS = {DropKind.TABLE: "dropped", DropKind.TRUNCATED: "truncated"}

@@ -30,8 +30,6 @@ from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.staged import LargeTransaction, Staged
 from cortado.store.mvcc.store import Snapshot
 from cortado.store.mvcc.versions import timestamp_of
-from cortado.store.replica.apply import state_machine
-from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.replica.collection import slices
 from cortado.store.replica.collection.collector import Collector
 from cortado.store.replica.driver import Driver
@@ -43,7 +41,9 @@ from cortado.store.replica.snapshots.installation import Installation
 from cortado.store.replica.write.overlay import OverlayReader
 from cortado.store.replica.write.pipeline import Pipeline
 from cortado.store.replica.write.proposals import Proposal, WriteResult
+from cortado.store.replica.write.request_table import table
 from cortado.store.replica.write.request_table.records import answer_of
+from cortado.store.replica.write.request_table.table import RequestTable
 from cortado.store.replica.write.run import RunPlace
 from cortado.store.staging.stage import Met
 from cortado.store.transactions import commit
@@ -223,7 +223,7 @@ def evaluate_before_the_own_entry(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "remembered", lambda self, request_id: None)
+    patch.setattr(RequestTable, "find", lambda self, request_id: None)
 
 
 def execute_below_the_floor(patch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def execute_below_the_floor(patch: pytest.MonkeyPatch) -> None:
         except OutcomeUnknown:
             return None
 
-    patch.setattr(state_machine, "answer_of", executed)
+    patch.setattr(table, "answer_of", executed)
 
 
 def install_without_a_marker(patch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def contents(engine: Engine) -> dict[Space, dict[bytes, bytes]]:
 def stored_state(engine: Engine) -> AppliedState:
     with engine.read() as txn:
         encoded = txn.get(Space.META, applied_key(GROUP))
-    return AppliedState() if encoded is None else AppliedState.decode(encoded)
+    return AppliedState.decode_stored(encoded)
 
 
 class CountingEngine(MemoryEngine):

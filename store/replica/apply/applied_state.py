@@ -86,6 +86,11 @@ class AppliedState:
         return record + _CHECKSUM.pack(google_crc32c.value(record))
 
     @classmethod
+    def decode_stored(cls, encoded: bytes | None) -> AppliedState:
+        """Decode the record as it is stored; without one nothing was applied. Raises as :meth:`decode`."""
+        return AppliedState() if encoded is None else cls.decode(encoded)
+
+    @classmethod
     def decode(cls, encoded: bytes) -> AppliedState:
         """Decode a record. Raises DataLoss on a wrong length, checksum or format, and on used reserved bytes."""
         record, checksum = encoded[:-4], encoded[-4:]

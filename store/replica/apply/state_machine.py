@@ -15,21 +15,18 @@ second server started). Writes worked out against the state before must not over
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import islice
 from typing import Final, assert_never
 
-from cortado.errors import CortadoError, DataLoss, OutcomeUnknown, ResourceExhausted
+from cortado.errors import CortadoError, DataLoss, ResourceExhausted
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
-from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.keys.groups import SEGMENT_BYTES
-from cortado.store.mvcc.damage import Damage, damaged_keys
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
+from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling, Removal
 from cortado.store.mvcc.reader import Reader, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_of
@@ -46,16 +43,12 @@ from cortado.store.replica.group_range import GroupRange
 from cortado.store.replica.repair.ranges import give_up
 from cortado.store.replica.snapshots.marker import applied_key, reset_key
 from cortado.store.replica.write.log_entry import NO_REMOVAL, LogEntry
-from cortado.store.replica.write.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
+from cortado.store.replica.write.request_table.table import RequestTable
 
 _LOG: Final = logging.getLogger(__name__)
 
-# Records are counted and deleted below a floor in pieces of this size.
 REQUESTS_ENOUGH: Final = 1_000
 """A transaction ends behind this many requests: a caller that waits for applying also waits for the one under way."""
-_PAGE_ITEMS: Final = 1_024
-_PAGE_BYTES: Final = 1 << 20
-_FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
 
 
 class StateMachine:
@@ -66,10 +59,8 @@ class StateMachine:
         self._engine = engine
         self._versions = versions
         self._group_id = of.group_id
-        self._segment, self._requests_end = of.requests
         self._state_key, self._reset_key = applied_key(of.group_id), reset_key(of.group_id)
         self._record_left: bytes | None = None
-        self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
         """The applied state that is durable, as the loop knows it."""
         self.newly_applied: list[Applied] = []
@@ -79,6 +70,8 @@ class StateMachine:
         self.features = Registered(versions, lambda key: self.snapshot(self.state.last_ts).get(key))
         self._was_given_up = False
         self._results = 0
+        self.requests = RequestTable(engine, versions, of)
+        """The remembered answers of requests."""
         self.removals = Removals(self._begin())
 
     @property
@@ -124,78 +117,17 @@ class StateMachine:
     def _stored(self) -> AppliedState:
         """Return the durable applied state. On any thread, so past what the loop has decoded."""
         with self._engine.read() as txn:
-            encoded = txn.get(Space.META, self._state_key)
-        return AppliedState() if encoded is None else AppliedState.decode(encoded)
+            return AppliedState.decode_stored(txn.get(Space.META, self._state_key))
 
     def load(self) -> AppliedState:
         """Return the engine's applied state: at the start, and after a snapshot was installed below this object."""
         with self._engine.read() as txn:
-            self._record_left = txn.get(Space.META, self._state_key)
-            return self._load_from(txn)
+            self._record_left = encoded = txn.get(Space.META, self._state_key)
+        return AppliedState.decode_stored(encoded)
 
     def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Reader:
         """Return the applied state at ``read_ts``; ``seen`` takes notes of its reads."""
         return self._versions.snapshot(read_ts, seen)
-
-    # --- requests ----------------------------------------------------------------------------------------------
-
-    def remembered(self, request_id: bytes) -> Remembered | None:
-        """Return this request's earlier answer; None if it must be executed. Raises as ``answer_of``, and
-        OutcomeUnknown if damage may hide its record."""
-        doubted = self._versions.suspect_requests
-        with self._engine.read() as txn:
-            encoded = txn.get(Space.REQUESTS, self._segment + request_id)
-            # The floor of the same transaction: an older one may be below records that were just forgotten.
-            floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
-        remembered = answer_of(self._segment, request_id, encoded, floor)
-        if remembered is None and (doubted or self._versions.suspect_requests):
-            self._check_not_hidden(request_id, {**doubted, **self._versions.suspect_requests})
-        return remembered
-
-    def not_new(self, request_ids: Sequence[bytes], *, ahead_of: bytes) -> frozenset[bytes]:
-        """Return which of these may have been asked before, or begin with a timestamp that is ``ahead_of`` that one;
-        all of them if damage may hide records."""
-        if self._versions.suspect_requests:
-            return frozenset(request_ids)
-        with self._engine.read() as txn:
-            floor = self._load_from(txn).request_floor
-            found = [
-                request_id
-                for request_id in request_ids
-                if request_id < floor
-                or request_id[:TIMESTAMP_BYTES] > ahead_of
-                or txn.get(Space.REQUESTS, self._segment + request_id) is not None
-            ]
-        return frozenset(request_ids if self._versions.suspect_requests else found)
-
-    def _check_not_hidden(self, request_id: bytes, doubted: Mapping[Damage, bytes]) -> None:
-        key = self._segment + request_id
-        for damage, end in doubted.items():
-            if damage.start <= key < end:
-                problem = f"what is remembered of requests is damaged beside this one ({damage.what})"
-                raise OutcomeUnknown(f"{problem}. It was not executed now", request_id.hex())
-
-    def oldest_requests(self, from_id: bytes, count_max: int) -> list[tuple[bytes, int]]:
-        """Return the first remembered ids at or above ``from_id``, with the bytes of their records.
-
-        A damaged record is passed over. With one bit turned its id may speak of the year 2100; a floor above it would
-        refuse every request until then, on every replica.
-        """
-        start, bytes_max = self._segment + from_id, _PAGE_BYTES
-        with self._engine.read() as txn:
-            while True:
-                # Not up to our end: a record whose segment has turned stands among ours, and would end the page.
-                page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max, max_bytes=bytes_max)
-                wrong = set(damaged_keys(page.keys, page.values))
-                whole = [
-                    (key, len(record))
-                    for key, record in zip(page.keys, page.values, strict=True)
-                    if key >= start and key not in wrong
-                ]
-                if whole or page.exhausted:
-                    return [(key[SEGMENT_BYTES:], size) for key, size in whole if key < self._requests_end]
-                # All records of the page are damaged: read more, to get past them.
-                count_max, bytes_max = 2 * count_max, 2 * bytes_max
 
     # --- applying ----------------------------------------------------------------------------------------------
 
@@ -268,15 +200,6 @@ class StateMachine:
         with self._engine.write() as txn:
             txn.delete(Space.META, self._reset_key)
 
-    def _load_from(self, txn: ReadTransaction) -> AppliedState:
-        encoded = txn.get(Space.META, self._state_key)
-        if encoded is None:
-            return AppliedState()
-        # Asked for each new request; the record differs only after each transaction.
-        if encoded != self._decoded[0]:
-            self._decoded = encoded, AppliedState.decode(encoded)
-        return self._decoded[1]
-
     def _apply_entry(
         self, txn: WriteTransaction, index: IndexWriter, state: AppliedState, entry: Entry
     ) -> AppliedState:
@@ -301,9 +224,10 @@ class StateMachine:
         for control in log_entry.controls:
             state = self._control(txn, state, control, log_entry.last_ts)
         if log_entry.results:
-            state = self._remember(txn, state, log_entry)
+            self._results += len(log_entry.results)
+            state = self.requests.remember(txn, state, log_entry.results)
         if log_entry.request_floor:
-            state = self._forget(txn, state, log_entry.request_floor)
+            state = self.requests.forget(txn, state, log_entry.request_floor)
         return replace(
             state,
             index=entry.index,
@@ -355,49 +279,6 @@ class StateMachine:
                 return state
             case _:
                 assert_never(control)
-
-    def _remember(self, txn: WriteTransaction, state: AppliedState, log_entry: LogEntry) -> AppliedState:
-        self._results += len(log_entry.results)
-        txn.put_many(Space.REQUESTS, [(self._segment + request_id, record) for request_id, record in log_entry.results])
-        added_bytes = sum(len(record) for _, record in log_entry.results)
-        return replace(
-            state,
-            requests=state.requests + len(log_entry.results),
-            request_bytes=state.request_bytes + added_bytes,
-        )
-
-    def _forget(self, txn: WriteTransaction, state: AppliedState, floor: bytes) -> AppliedState:
-        """Delete the records below ``floor``, and count them."""
-        start, end = self._segment + _FIRST_ID, self._segment + floor
-        requests, request_bytes, exhausted = state.requests, state.request_bytes, False
-        while not exhausted:
-            page = txn.page(Space.REQUESTS, start, end, max_items=_PAGE_ITEMS)
-            exhausted = page.exhausted
-            requests -= len(page.keys)
-            request_bytes -= sum(map(len, page.values))
-            txn.delete_range(Space.REQUESTS, start, end, max_items=len(page.keys))
-        if damaged_keys(*_first_of(txn, start)):
-            stuck_items, stuck_bytes = _forget_stuck(txn, start, end)
-            requests, request_bytes = requests - stuck_items, request_bytes - stuck_bytes
-        return replace(
-            state, requests=requests, request_bytes=request_bytes, request_floor=max(state.request_floor, floor)
-        )
-
-
-def _first_of(txn: ReadTransaction, start: bytes) -> tuple[list[bytes], list[bytes]]:
-    page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=1)
-    return page.keys, page.values
-
-
-def _forget_stuck(txn: WriteTransaction, start: bytes, end: bytes) -> tuple[int, int]:
-    """Delete damaged records that stand first: a range ends at a record whose key has turned upwards. Records do not
-    move, so those before a whole record below ``end`` were below it, too. Returns how many go, and their bytes."""
-    records = [(key, value()) for key, value in islice(txn.walk(Space.REQUESTS, start), _PAGE_ITEMS)]
-    wrong = set(damaged_keys([key for key, _ in records], [value for _, value in records]))
-    below = [place for place, (key, _) in enumerate(records) if key < end and key not in wrong]
-    count = below[-1] + 1 if below else 0
-    txn.delete_places(Space.REQUESTS, start, range(count))
-    return count, sum(len(value) for _, value in records[:count])
 
 
 def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:

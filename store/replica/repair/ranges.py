@@ -27,7 +27,7 @@ from itertools import islice
 from typing import Final
 
 from cortado.errors import DataLoss, Unavailable
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.groups import request_id_of
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
@@ -330,8 +330,7 @@ def _anchor(txn: ReadTransaction, space: Space, start: bytes) -> bytes:
 
 
 def _applied(txn: ReadTransaction, of: GroupRange) -> AppliedState:
-    encoded = txn.get(Space.META, of.applied[0])
-    return AppliedState(last_ts=ZERO) if encoded is None else AppliedState.decode(encoded)
+    return AppliedState.decode_stored(txn.get(Space.META, of.applied[0]))
 
 
 def _check_whole(txn: ReadTransaction, of: GroupRange) -> None:

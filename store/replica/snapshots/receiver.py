@@ -418,7 +418,7 @@ class SnapshotReceiver:
     def _stored_state(self) -> AppliedState:
         with self._engine.read() as txn:
             encoded = txn.get(Space.META, applied_key(self._of.group_id))
-        return AppliedState() if encoded is None else AppliedState.decode(encoded)
+        return AppliedState.decode_stored(encoded)
 
     def _name(self, snapshot_id: str) -> str:
         return fetched_name(self._of.group_id, snapshot_id)

@@ -300,8 +300,7 @@ class SnapshotSender:
 
     def _applied_index(self) -> int:
         with self._engine.read() as txn:
-            encoded = txn.get(Space.META, applied_key(self._of.group_id))
-        return 0 if encoded is None else AppliedState.decode(encoded).index
+            return AppliedState.decode_stored(txn.get(Space.META, applied_key(self._of.group_id))).index
 
     async def _chunks(self, file: _File, offset: int) -> AsyncIterator[bytes]:
         size_bytes = file.meta.size_bytes

@@ -25,7 +25,6 @@ from cortado.store.replica.features.feature import Effect, Feature, Touched
 from cortado.store.replica.write.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.replica.write.overlay import Layer
 from cortado.store.replica.write.proposals import Outcome
-from cortado.store.replica.write.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.replica.write.request_table.records import Remembered, encode_each, encode_remembered
 from cortado.store.replica.write.run import Proposed, Run, RunEffects
 
@@ -40,6 +39,18 @@ class Answer:
     proposal: Proposed
     outcome: Outcome
     rests: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The records that an entry forgets: all below ``floor`` (empty: none), which is so many records and bytes."""
+
+    floor: bytes = b""
+    requests: int = 0
+    bytes: int = 0
+
+
+NOTHING_FORGOTTEN: Final = Forgotten()
 
 
 @dataclass(slots=True, eq=False)

@@ -48,8 +48,7 @@ from cortado.store.replica.write.examining import Drawing
 from cortado.store.replica.write.log_entry import command_bytes
 from cortado.store.replica.write.overlay import Layers, OverlayReader
 from cortado.store.replica.write.proposals import Outcome, Proposal, WriteResult
-from cortado.store.replica.write.request_table.floor import Memory
-from cortado.store.replica.write.request_table.forgetting import Forgetting
+from cortado.store.replica.write.request_table.forgetting import Forgetting, Memory
 from cortado.store.replica.write.request_table.records import Remembered
 from cortado.store.replica.write.run import Proposed, Requests, Run
 
@@ -69,7 +68,7 @@ class Pipeline:
         self._limits = limits
         self._monotonic_ms = group.process.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
-        self._forgetting = Forgetting(machine, memory)
+        self._forgetting = Forgetting(machine.requests, memory)
         self.waiting: deque[Proposed] = deque()
         """The proposals in line."""
         self._draw = Drawing(limits.examined_percent).draw

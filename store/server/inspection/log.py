@@ -147,7 +147,7 @@ def _index(index: int) -> bytes:
 def _state(txn: ReadTransaction, part: LogPart) -> pb.LogState:
     hard = part.hard_state
     encoded = txn.get(Space.META, applied_key(META_GROUP.group_id))
-    applied = AppliedState() if encoded is None else AppliedState.decode(encoded)
+    applied = AppliedState.decode_stored(encoded)
     is_marked = txn.get(Space.META, marker_key(META_GROUP.group_id)) is not None
     return pb.LogState(
         group_id=META_GROUP.group_id,

@@ -57,7 +57,7 @@ class Stored:
         """Return the applied state. Raises DataLoss if the record is damaged."""
         with self.engine.read() as txn:
             encoded = txn.get(Space.META, applied_key(META_GROUP.group_id))
-        return AppliedState() if encoded is None else AppliedState.decode(encoded)
+        return AppliedState.decode_stored(encoded)
 
     def catalog(self, at: Timestamp | None = None) -> Catalog:
         """Return the newest applied catalog; with ``at``, with the tables of that time. Raises DataLoss."""

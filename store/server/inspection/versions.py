@@ -15,7 +15,7 @@ from cortado.schema.documents import decode_document
 from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO
 from cortado.store.engine.interface import Space
 from cortado.store.keys.codec import encode_parts, successor_of_prefix

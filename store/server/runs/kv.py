@@ -9,7 +9,7 @@ from typing import Final
 
 from cortado.errors import CortadoError, DataLoss
 from cortado.proto.v1 import common_pb2, kv_pb2
-from cortado.store.catalog.generations import generation_of
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_key, kv_keys, namespace_range

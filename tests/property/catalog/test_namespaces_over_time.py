@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from cortado.errors import AlreadyExists, CortadoError, NotFound, WriteConflict
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.dropped import begin_clearing, collectible, forget
-from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import Looked, drop_namespace, undrop_namespace
+from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import namespaces_range
 from cortado.store.kv.namespaces import list_namespaces

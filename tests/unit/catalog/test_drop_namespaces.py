@@ -11,8 +11,8 @@ from cortado.store.catalog import dropped as module
 from cortado.store.catalog.catalog import GENERATIONS_MAX, Catalog, CatalogCache
 from cortado.store.catalog.descriptors import DropKind
 from cortado.store.catalog.dropped import begin_clearing
-from cortado.store.catalog.generations import generation_of
 from cortado.store.catalog.namespaces import Looked, drop_namespace, dropped_generation, undrop_namespace
+from cortado.store.catalog.stored import generation_of
 from cortado.store.keys.keyspace import kv_key, kv_range, namespaces_range, pair_of
 from cortado.store.kv.namespaces import list_namespaces
 from cortado.store.kv.operations import KvDelete, KvPut, evaluate_delete, evaluate_put, get

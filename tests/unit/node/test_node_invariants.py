@@ -22,9 +22,9 @@ from cortado.store.replica.apply.applied_state import AppliedState
 from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.replica.group_range import META_GROUP
 from cortado.store.replica.read.read_index import ReadIndex
+from cortado.store.replica.write.batch import Forgotten
 from cortado.store.replica.write.overlay import Layer
 from cortado.store.replica.write.pipeline import Pipeline
-from cortado.store.replica.write.request_table.floor import Forgotten
 from cortado.store.replica.write.request_table.forgetting import Forgetting
 from support.memory_engine import MemoryEngine
 from support.nodes import NOW_MS, SetClock, put, run, running_node

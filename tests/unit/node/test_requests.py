@@ -18,7 +18,7 @@ from cortado.store.process.limits import NodeLimits
 from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.replica.controls import epoch_after
 from cortado.store.replica.group_range import META_GROUP
-from cortado.store.replica.write.request_table.floor import Memory, Remembering, to_forget
+from cortado.store.replica.write.request_table.forgetting import Memory, Remembering, to_forget
 from cortado.store.replica.write.request_table.records import Remembered, decode_remembered, encode_remembered
 from support.engines import open_lmdb
 from support.flips import flipped
@@ -239,7 +239,7 @@ def test_a_record_whose_segment_has_turned_hides_none_behind_it(tmp_path: Path, 
     machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     with flipped(engine.path / "engine" / "data.mdb", META_GROUP.segment + ids[0], bit):
         for count in (1, 4, 128):
-            found = [request_id for request_id, _ in machine.oldest_requests(bytes(20), count)]
+            found = [request_id for request_id, _ in machine.requests.oldest(bytes(20), count)]
             assert found and set(found) <= set(ids[1:])
             assert found[0] == ids[1]
     engine.close()

@@ -11,7 +11,7 @@ import pytest
 
 FILES_MAX: Final = 94
 FUNCTIONS_MAX: Final = 504
-CALLS_MAX: Final = 1_367
+CALLS_MAX: Final = 1_366
 CROSSINGS_MAX: Final = 966
 """These numbers only go down. ``tools/trace_put.py --list`` shows where the calls are."""
 SLACK: Final = 0.05

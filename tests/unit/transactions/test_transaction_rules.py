@@ -21,8 +21,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
 from cortado.store.kv.stage import PairStage
 from cortado.store.mvcc.transacting import Origin
-from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.replica.read.read_timestamps import ReadPoints
+from cortado.store.replica.write.request_table.table import RequestTable
 from cortado.store.server import transactions_service
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService
@@ -152,7 +152,7 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 
 
 def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "remembered", lambda _self, _request_id: None)
+    patch.setattr(RequestTable, "find", lambda _self, _request_id: None)
 
 
 def take_commits_without_an_id(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.replica.driver import Driver
 from cortado.store.replica.write.proposals import Proposal, WriteResult
 from cortado.store.replica.write.request_table.records import (
@@ -22,6 +21,7 @@ from cortado.store.replica.write.request_table.records import (
     check_same_request,
     is_cancelled,
 )
+from cortado.store.replica.write.request_table.table import RequestTable
 from cortado.store.replica.write.run import RunPlace
 
 
@@ -40,9 +40,9 @@ Submitted: TypeAlias = Proposal | RunPlace | WriteResult | Cancelling
 class KnownRequests:
     """At the leader: no request is unknown between its flight and its application."""
 
-    def __init__(self, driver: Driver, machine: StateMachine, clock: Clock) -> None:
+    def __init__(self, driver: Driver, table: RequestTable, clock: Clock) -> None:
         self._driver = driver
-        self._machine = machine
+        self._table = table
         self._clock = clock
 
     def find(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
@@ -85,14 +85,14 @@ class KnownRequests:
             return first
         check_form(request_id)
         self._check_knows()
-        return self._machine.remembered(request_id)
+        return self._table.find(request_id)
 
     def not_new(self, request_ids: Sequence[bytes]) -> frozenset[bytes]:
         """Return which of these, each of ``REQUEST_ID_BYTES``, are not new for certain: asked before, forgotten, or
         from ahead of this node's clock. :meth:`find` tells what becomes of one. Raises NotLeader, Unavailable."""
         self._check_knows()
         known = self._driver.pipeline.requests.keys() & request_ids
-        return self._machine.not_new(request_ids, ahead_of=bytes(self._clock.last)) | known
+        return self._table.not_new(request_ids, ahead_of=bytes(self._clock.last)) | known
 
     def _check_knows(self) -> None:
         """Raises NotLeader or Unavailable if the table may lack what another leader has done."""
