@@ -55,13 +55,13 @@ def _write(text: str) -> None:
     sys.stderr.flush()
 
 
-def dry_delete(etag: str | None, if_match: str | None) -> Said:
+def dry_delete(etag: str | None, if_etag: str | None) -> Said:
     """Return the effect that a delete of one thing would have. ``etag`` is the thing's, None if it does not exist."""
-    would = etag is not None and if_match in (None, etag)
+    would = etag is not None and if_etag in (None, etag)
     if etag is None:
         text = "would delete nothing: it does not exist"
     elif would:
         text = f"would delete the version with etag {etag}"
     else:
-        text = f"would be refused: its etag is {etag}, not {if_match}"
+        text = f"would be refused: its etag is {etag}, not {if_etag}"
     return Said(text, {"would_delete": would, "etag": etag}, note=UNCHANGED)

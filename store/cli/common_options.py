@@ -81,8 +81,8 @@ LimitOption: TypeAlias = Annotated[
 ]
 ReverseOption: TypeAlias = Annotated[bool, Option("--reverse", help="In descending order of the key.")]
 PrefixOption: TypeAlias = Annotated[str | None, Option("--prefix", help="Only keys with this prefix.", metavar="TEXT")]
-MatchOption: TypeAlias = Annotated[
-    str | None, Option("--if-match", help="Only if the current etag is this one.", metavar="ETAG")
+EtagOption: TypeAlias = Annotated[
+    str | None, Option("--if-etag", help="Only if the current etag is this one.", metavar="ETAG")
 ]
 ModeOption: TypeAlias = Annotated[
     Mode,

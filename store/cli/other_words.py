@@ -13,7 +13,7 @@ from cortado.store.settings.gather import nearest
 OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     # conditions and columns: SQL, MongoDB, DynamoDB
     "--where": ("--filter",),
-    "--condition": ("--filter", "--if-match"),
+    "--condition": ("--filter", "--if-etag"),
     "--query": ("--filter",),
     "--predicate": ("--filter",),
     "--select": ("--columns",),
@@ -60,7 +60,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "--xx": ("--if-present", "--mode"),
     "--if-not-exists": ("--if-absent", "--mode"),
     "--if-exists": ("--if-present", "--mode"),
-    "--etag": ("--if-match",),
+    "--etag": ("--if-etag",),
     "--delta": ("--by",),
     "--increment": ("--by",),
     "--amount": ("--by",),

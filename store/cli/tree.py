@@ -31,7 +31,7 @@ HELP_NAMES: Final = {"help_option_names": ["--help", "-h"], "max_content_width":
 _COLUMN_MAX: Final = 34
 # The API's names for parameters that commands name otherwise.
 _OPTION_OF: Final = {
-    "condition.etag": ("if_match",),
+    "condition.etag": ("if_etag",),
     "aggregates": ("aggregate",),
     "options.after": ("after",),
     "options.until": ("until",),
@@ -163,7 +163,7 @@ class Command(click.Command):
             raise
 
     def _rename(self, refused: InvalidArgument) -> None:
-        """Name the wrong value as it was given: the option ``--if-match``, and not the API's ``condition.etag``."""
+        """Name the wrong value as it was given: the option ``--if-etag``, and not the API's ``condition.etag``."""
         listed = _LISTED.match(refused.field)
         field = refused.field if listed is None else listed[1]
         names = _OPTION_OF.get(field, (field,))

@@ -44,7 +44,7 @@ class Put(NamedTuple):
     value: bytes
     if_absent: bool = False
     if_present: bool = False
-    if_match: str | None = None
+    if_etag: str | None = None
     if_value: bytes | None = None
     expires: Expires = None
 
@@ -54,7 +54,7 @@ class Delete(NamedTuple):
 
     key: bytes
     if_present: bool = False
-    if_match: str | None = None
+    if_etag: str | None = None
     if_value: bytes | None = None
 
 
@@ -118,20 +118,20 @@ class AsyncKeyValue:
         *,
         if_absent: bool = False,
         if_present: bool = False,
-        if_match: str | None = None,
+        if_etag: str | None = None,
         if_value: bytes | None = None,
         expires: Expires = None,
     ) -> str:
         """Store ``value`` durably and return its etag. It ``expires`` after a timedelta or at a datetime, else never.
 
         Raises ConditionFailed if the condition does not hold: the key is absent, is present, has the etag
-        ``if_match``, or holds ``if_value`` (compare-and-set).
+        ``if_etag``, or holds ``if_value`` (compare-and-set).
         """
         request = kv_pb2.KvPutRequest(
             namespace=self.namespace,
             key=_bytes(key, "key"),
             value=_bytes(value, "value"),
-            condition=condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value),
+            condition=condition(if_absent=if_absent, if_present=if_present, if_etag=if_etag, if_value=if_value),
             expiry=expiry_to_proto(expires),
         )
         reply = await self._connection.write(self._stub.Put, request, timeout_s=self._timeout_s)
@@ -139,13 +139,13 @@ class AsyncKeyValue:
         return etag
 
     async def delete(
-        self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
+        self, key: bytes, *, if_present: bool = False, if_etag: str | None = None, if_value: bytes | None = None
     ) -> bool:
         """Delete ``key`` durably; True if it existed. Raises ConditionFailed."""
         request = kv_pb2.KvDeleteRequest(
             namespace=self.namespace,
             key=_bytes(key, "key"),
-            condition=condition(if_present=if_present, if_match=if_match, if_value=if_value),
+            condition=condition(if_present=if_present, if_etag=if_etag, if_value=if_value),
         )
         reply = await self._connection.write(self._stub.Delete, request, timeout_s=self._timeout_s)
         existed: bool = reply.existed
@@ -167,13 +167,13 @@ class AsyncKeyValue:
         *,
         if_absent: bool = False,
         if_present: bool = False,
-        if_match: str | None = None,
+        if_etag: str | None = None,
         if_value: bytes | None = None,
     ) -> None:
         """Change nothing; raise ConditionFailed if the condition does not hold, as :meth:`put`. In a transaction, it
         must hold at the commit."""
-        asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
-        wanted = required(asked, "if_absent, if_present, if_match and if_value")
+        asked = condition(if_absent=if_absent, if_present=if_present, if_etag=if_etag, if_value=if_value)
+        wanted = required(asked, "if_absent, if_present, if_etag and if_value")
         check = common_pb2.KvCheck(namespace=self.namespace, key=_bytes(key, "key"), condition=wanted)
         await self._commit([common_pb2.Operation(check_pair=check)])
 
@@ -357,24 +357,24 @@ def condition(
     *,
     if_absent: bool = False,
     if_present: bool = False,
-    if_match: str | None = None,
+    if_etag: str | None = None,
     if_value: bytes | None = None,
 ) -> common_pb2.Condition | None:
     """Return the condition asked for, or None. Raises InvalidArgument for more than one."""
-    if if_absent is False and if_present is False and if_match is None and if_value is None:
+    if if_absent is False and if_present is False and if_etag is None and if_value is None:
         return None
     given: dict[str, Any] = {}
     if flag(if_absent, "if_absent"):
         given["absent"] = True
     if flag(if_present, "if_present"):
         given["present"] = True
-    if if_match is not None:
-        given["etag"] = text(if_match, "if_match")
+    if if_etag is not None:
+        given["etag"] = text(if_etag, "if_etag")
     if if_value is not None:
         given["value"] = _bytes(if_value, "if_value")
     if len(given) > 1:
         raise InvalidArgument(
-            "condition", "must be one of if_absent, if_present, if_match and if_value", ", ".join(given)
+            "condition", "must be one of if_absent, if_present, if_etag and if_value", ", ".join(given)
         )
     return common_pb2.Condition(**given) if given else None
 

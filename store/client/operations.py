@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
 from cortado.store.client.arguments import whole
-from cortado.store.client.put_mode import joined_condition
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -18,16 +17,12 @@ Scope: TypeAlias = tuple[str, str]
 
 
 def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | None:
-    """Return a write's operations, None for one that no transaction can hold. Raises InvalidArgument for conditions
-    that exclude each other."""
+    """Return a write's operations, None for one that no transaction can hold."""
     match method:
         case "cortado.v1.Transactions/Commit":
             return list(request.operations)
         case "cortado.v1.Documents/Put":
             put = _on_table(common_pb2.DocumentPut, request, document=request.document)
-            condition = joined_condition(request.mode, _condition(request))
-            if condition is not None:
-                put.condition.CopyFrom(condition)
             _copy_expiry(request, put)
             operation = common_pb2.Operation(put=put)
         case "cortado.v1.Documents/Update":

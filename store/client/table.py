@@ -17,7 +17,7 @@ from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.kv import condition
 from cortado.store.client.operations import addition, required
 from cortado.store.client.public_faces import public_face
-from cortado.store.client.put_mode import BulkMode, PutMode, bulk_mode, put_mode, whole_rows
+from cortado.store.client.put_mode import BulkMode, PutMode, bulk_mode, whole_rows
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.streams import ArrowStream, Rows
 from cortado.store.client.values import (
@@ -54,38 +54,50 @@ class AsyncTable(ArrowReads[D]):
         self: AsyncTable,
         document: Mapping[str, Any],
         *,
-        mode: PutMode = "upsert",
-        if_match: str | None = None,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_etag: str | None = None,
         expires: Expires = None,
     ) -> str: ...
 
     @overload
     async def put(
-        self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+        self,
+        document: D,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_etag: str | None = None,
+        expires: Expires = None,
     ) -> str: ...
 
     async def put(
-        self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+        self,
+        document: Any,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_etag: str | None = None,
+        expires: Expires = None,
     ) -> str:
         """Store a whole document durably, under the key that it holds; return its etag.
 
-        ``mode`` "insert" wants no document there, "replace" wants one. It ``expires`` after a timedelta, at a datetime,
-        "never", or by default as the table does. Raises InvalidDocument with the field's path,
-        ConditionFailed, UniqueViolation.
+        It ``expires`` after a timedelta, at a datetime, "never", or by default as the table does. Raises
+        InvalidDocument with the field's path, UniqueViolation, and ConditionFailed if the condition does not hold: no
+        document is there, one is, or its etag is ``if_etag``.
         """
         with before_a_write():
             request = documents_pb2.PutDocumentRequest(
                 table=self._name,
                 document=await self.document_to_proto(document),
-                mode=put_mode(mode),
-                condition=etag_condition(if_match),
+                condition=condition(if_absent=if_absent, if_present=if_present, if_etag=if_etag),
                 expiry=expiry_to_proto(expires),
             )
         etag: str = (await self._write(self._stub.Put, request)).etag
         return etag
 
     async def update(
-        self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
+        self, key: KeyLike, changes: Mapping[str, Any], *, if_etag: str | None = None, expires: Expires = None
     ) -> Document[D]:
         """Set the fields at these paths (``a`` or ``a.b``) and no others; return the document after it. Without
         ``expires`` it expires when it did before. With it ``changes`` may be empty.
@@ -100,19 +112,19 @@ class AsyncTable(ArrowReads[D]):
                 table=self._name,
                 key=await self.key(key),
                 changes_json=await self.changes_to_json(changes),
-                condition=etag_condition(if_match),
+                condition=etag_condition(if_etag),
                 expiry=expiry,
             )
 
         updated: Document[D] = await self._written((await self._write_by_key(self._stub.Update, request)).found)
         return updated
 
-    async def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
+    async def delete(self, key: KeyLike, *, if_etag: str | None = None) -> bool:
         """Delete the document of ``key`` durably; True if there was one. Raises ConditionFailed."""
 
         async def request() -> documents_pb2.DeleteDocumentRequest:
             return documents_pb2.DeleteDocumentRequest(
-                table=self._name, key=await self.key(key), condition=etag_condition(if_match)
+                table=self._name, key=await self.key(key), condition=etag_condition(if_etag)
             )
 
         existed: bool = (await self._write_by_key(self._stub.Delete, request)).existed
@@ -136,12 +148,12 @@ class AsyncTable(ArrowReads[D]):
         return total
 
     async def require(
-        self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
+        self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_etag: str | None = None
     ) -> None:
         """Change nothing; raise ConditionFailed if the condition does not hold: no document is there, one is, or its
-        etag is ``if_match``. In a transaction, it must hold at the commit."""
-        asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match)
-        wanted = required(asked, "if_absent, if_present and if_match")
+        etag is ``if_etag``. In a transaction, it must hold at the commit."""
+        asked = condition(if_absent=if_absent, if_present=if_present, if_etag=if_etag)
+        wanted = required(asked, "if_absent, if_present and if_etag")
 
         async def request() -> transactions_pb2.CommitRequest:
             check = common_pb2.DocumentCheck(

@@ -267,9 +267,9 @@ def parse_at(when: str, field: str = "at") -> Timestamp | datetime:
 # --- conditions ------------------------------------------------------------------------------------------------
 
 
-def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
-    """Return the condition that the live version has the etag ``if_match``."""
-    return None if if_match is None else common_pb2.Condition(etag=text(if_match, "if_match"))
+def etag_condition(if_etag: str | None) -> common_pb2.Condition | None:
+    """Return the condition that the live version has the etag ``if_etag``."""
+    return None if if_etag is None else common_pb2.Condition(etag=text(if_etag, "if_etag"))
 
 
 # --- single values ---------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Condition:
 
     if_absent: bool = False
     if_present: bool = False
-    if_match: str | None = None
+    if_etag: str | None = None
 
 
 def quoted(etag: str) -> str:
@@ -64,7 +64,7 @@ def condition_of(headers: Headers) -> Condition:
     tags = _tags(match)
     if tags is None or len(tags) != 1 or tags[0].is_weak or not tags[0].text:
         raise InvalidArgument("If-Match", _ONE, shown(match))
-    return Condition(if_match=tags[0].text)
+    return Condition(if_etag=tags[0].text)
 
 
 def is_unchanged(headers: Headers, etag: str) -> bool:

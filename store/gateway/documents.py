@@ -18,7 +18,6 @@ from cortado.schema.documents import decode_document
 from cortado.schema.json_format import from_json_value
 from cortado.schema.model import Schema
 from cortado.store.client.documents import Document, type_at
-from cortado.store.client.put_mode import PutMode
 from cortado.store.client.scans import Scan
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import Key, Part, datetime_of
@@ -38,7 +37,7 @@ from cortado.store.gateway.calls import (
     Operation,
     json_response,
 )
-from cortado.store.gateway.conditions import Condition, is_unchanged, quoted
+from cortado.store.gateway.conditions import is_unchanged, quoted
 from cortado.store.gateway.containers import CONTAINER
 from cortado.store.gateway.elements import LINES
 from cortado.store.gateway.values import document_json, has_text_longs, longs_from_text
@@ -126,7 +125,8 @@ async def put(call: Call) -> Response:
     key = await key_of(call, table)
     document = await _document_of(call, table)
     check_key(document, key, (await table.descriptor()).key)
-    etag = await table.put(document, mode=mode_of(asked), if_match=asked.if_match, expires=call.expires())
+    conditions = {"if_absent": asked.if_absent, "if_present": asked.if_present}
+    etag = await table.put(document, **conditions, if_etag=asked.if_etag, expires=call.expires())
     return json_response({"etag": etag}, 201 if asked.if_absent else 200, {"ETag": quoted(etag)})
 
 
@@ -164,7 +164,7 @@ async def patch(call: Call) -> Response:
         given = {path: longs_from_text(type_at(root, path), each) for path, each in given.items()}
     changes = await table.codec.changes_from_json(given)
     # A missing document is NotFound in any case, so * asks for nothing more.
-    updated = await table.update(key, changes, if_match=asked.if_match, expires=call.expires())
+    updated = await table.update(key, changes, if_etag=asked.if_etag, expires=call.expires())
     return json_response(document_json(call, updated), headers={"ETag": quoted(updated.etag)})
 
 
@@ -172,15 +172,10 @@ async def delete(call: Call) -> Response:
     """Return whether it existed."""
     table, asked = call.table(await call.writer()), call.condition()
     key = await key_of(call, table)
-    existed = await table.delete(key, if_match=asked.if_match)
+    existed = await table.delete(key, if_etag=asked.if_etag)
     if asked.if_present and not existed:
         raise ConditionFailed("/".join(call.rest("key")), "present", "absent")
     return json_response({"existed": existed})
-
-
-def mode_of(asked: Condition) -> PutMode:
-    """Return the rows that a put with this condition writes."""
-    return "insert" if asked.if_absent else "replace" if asked.if_present else "upsert"
 
 
 def check_key(document: Mapping[str, Any], key: Key, parts: tuple[KeyPart, ...]) -> None:

@@ -77,7 +77,7 @@ async def put(call: Call) -> Response:
             await call.body(),
             if_absent=asked.if_absent,
             if_present=asked.if_present,
-            if_match=asked.if_match,
+            if_etag=asked.if_etag,
             expires=call.expires(),
         )
     )
@@ -87,7 +87,5 @@ async def put(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     """Return whether it existed."""
     namespace, key, asked = call.name("namespace"), call.rest_bytes("key"), call.condition()
-    existed = (
-        await (await call.writer()).kv(namespace).delete(key, if_present=asked.if_present, if_match=asked.if_match)
-    )
+    existed = await (await call.writer()).kv(namespace).delete(key, if_present=asked.if_present, if_etag=asked.if_etag)
     return json_response({"existed": existed})

@@ -1,7 +1,7 @@
 """Operations of a transaction as JSON: an object with one member, the operation and its target::
 
-    {"put": {"table": "shop.items", "document": {"id": "tea", "left": 9}, "mode": "insert"}}
-    {"update": {"table": "shop.items", "key": ["tea"], "set": {"left": 8}, "if_match": "0.1763643600000.2"}}
+    {"put": {"table": "shop.items", "document": {"id": "tea", "left": 9}, "if_absent": true}}
+    {"update": {"table": "shop.items", "key": ["tea"], "set": {"left": 8}, "if_etag": "0.1763643600000.2"}}
     {"delete": {"table": "shop.items", "key": ["milk"]}}
     {"add": {"table": "shop.items", "key": ["tea"], "field": "left", "delta": -1, "min": 0}}
     {"require": {"table": "shop.items", "key": ["tea"], "if_present": true}}
@@ -26,17 +26,17 @@ from cortado.store.clock.retentions import parse_retention
 from cortado.store.clock.timestamp import TTL_MS_MAX
 from cortado.store.transfer.byte_text import parse_bytes
 
-_ROW_CONDITIONS: Final = ("if_absent", "if_present", "if_match")
+_ROW_CONDITIONS: Final = ("if_absent", "if_present", "if_etag")
 _ROW_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "put": ("document", "mode", "if_match", "ttl"),
-    "update": ("key", "set", "if_match", "ttl"),
-    "delete": ("key", "if_match"),
+    "put": ("document", *_ROW_CONDITIONS, "ttl"),
+    "update": ("key", "set", "if_etag", "ttl"),
+    "delete": ("key", "if_etag"),
     "add": ("key", "field", "delta", "min", "max"),
     "require": ("key", *_ROW_CONDITIONS),
 }
 _PAIR_MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "put": ("key", "value", *_ROW_CONDITIONS, "if_value", "ttl"),
-    "delete": ("key", "if_present", "if_match", "if_value"),
+    "delete": ("key", "if_present", "if_etag", "if_value"),
     "add": ("key", "delta", "min", "max"),
     "require": ("key", *_ROW_CONDITIONS, "if_value"),
 }

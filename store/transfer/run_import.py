@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.client import Client, Index
-from cortado.store.client.put_mode import PutMode, put_mode
+from cortado.store.client.put_mode import PutMode, whole_rows
 from cortado.store.client.values import Expires
 from cortado.store.keys.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.bad_rows import BadRows
@@ -67,7 +67,7 @@ class ImportRequest:
 
     def check(self) -> None:
         """Raises InvalidArgument for what does not go together."""
-        put_mode(self.mode)
+        whole_rows(self.mode)
         if self.target.startswith(NAMESPACE_PREFIX):
             check_namespace(self.target.removeprefix(NAMESPACE_PREFIX), "TARGET")
         elif "." in self.target:

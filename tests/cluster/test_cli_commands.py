@@ -183,9 +183,9 @@ def test_an_update_changes_the_fields_that_it_names(cortado: Shell, flights: str
 def test_conditions_have_their_exit_code(cortado: Shell, flights: str) -> None:
     [stored] = cortado.json("put", flights, json.dumps(DOCUMENT), "--mode", "insert")
     cortado("put", flights, json.dumps(DOCUMENT), "--mode", "insert", expect=4)
-    cortado("put", flights, json.dumps(DOCUMENT), "--if-match", stored["etag"])
-    cortado("put", flights, json.dumps(DOCUMENT), "--if-match", stored["etag"], expect=4)
-    cortado("delete", flights, *KEY, "--if-match", stored["etag"], expect=4)
+    cortado("put", flights, json.dumps(DOCUMENT), "--if-etag", stored["etag"])
+    cortado("put", flights, json.dumps(DOCUMENT), "--if-etag", stored["etag"], expect=4)
+    cortado("delete", flights, *KEY, "--if-etag", stored["etag"], expect=4)
     cortado("delete", flights, *KEY)
     assert cortado.json("delete", flights, *KEY) == [{"existed": False}]
     cortado("get", flights, *KEY, expect=3)
@@ -354,7 +354,7 @@ def test_what_is_wrong_is_named_as_it_was_given(cortado: Shell, flights: str, da
     for arguments, named in (
         (("kv", "get", database, "a", "--at", "noon"), "--at: "),
         (("get", flights, *KEY, "--at", "noon"), "--at: "),
-        (("put", flights, json.dumps(DOCUMENT), "--if-match", "x"), "--if-match: "),
+        (("put", flights, json.dumps(DOCUMENT), "--if-etag", "x"), "--if-etag: "),
         (("kv", "scan", database, "--from", "z", "--to", "a"), "--to: "),
         (("scan", flights, "--from", "2014-01-01T00:00:00Z", "--to", "2013-01-01T00:00:00Z"), "--to: "),
         (("scan", flights, KEY[0], "--from", KEY[0]), "PART: "),
@@ -503,7 +503,7 @@ def test_a_full_disk_behind_the_output_is_one_line_and_not_told_as_nothing_chang
 
 def test_operations_of_a_file_are_committed_together_or_not_at_all(cortado: Shell) -> None:
     def item(name: str, left: int) -> str:
-        return json.dumps({"put": {"table": "tills.items", "document": {"id": name, "left": left}, "mode": "insert"}})
+        return json.dumps({"put": {"table": "tills.items", "document": {"id": name, "left": left}, "if_absent": True}})
 
     schema = {"type": "record", "name": "Item", "fields": [{"name": "id", "type": "string"}]}
     schema["fields"].append({"name": "left", "type": "long"})  # type: ignore[attr-defined]

@@ -32,9 +32,9 @@ SCHEMA = {
 ROW = {"a": 1, "b": "x", "x": Decimal("1.00")}
 
 CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
-    "an etag that is no Unicode": (lambda c, t: t.put(ROW, if_match=HALF), "if_match"),
-    "an etag that is no text": (lambda c, t: t.put(ROW, if_match=5), "if_match"),
-    "a mode that is no text": (lambda c, t: t.put(ROW, mode=["insert"]), "mode"),
+    "an etag that is no Unicode": (lambda c, t: t.put(ROW, if_etag=HALF), "if_etag"),
+    "an etag that is no text": (lambda c, t: t.put(ROW, if_etag=5), "if_etag"),
+    "a mode that is no text": (lambda c, t: t.put_many([ROW], mode=["insert"]), "mode"),
     "a filter that is no text": (lambda c, t: t.scan(filter=5), "filter"),
     "a filter of bytes": (lambda c, t: t.scan(filter=b"a = 1"), "filter"),
     "a filter that is no Unicode": (lambda c, t: t.scan(filter=HALF), "filter"),
@@ -85,7 +85,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a condition within a batch": (lambda c, t: c.kv("n").batch([Put(b"k", b"v", if_present=NO)]), "if_present"),
     "a limit of thousands of digits": (lambda c, t: t.scan(limit=10**5000), "limit"),
     "a limit that is a long text": (lambda c, t: t.scan(limit="9" * 100_000), "limit"),
-    "a mode that is a long text": (lambda c, t: t.put(ROW, mode="x" * 100_000), "mode"),
+    "a mode that is a long text": (lambda c, t: t.put_many([ROW], mode="x" * 100_000), "mode"),
     "a watch's state by a text": (lambda c, t: c.kv("n").watch(initial_state="no"), "initial_state"),
     "a watch's earlier values by a text": (lambda c, t: t.watch(with_previous="no"), "with_previous"),
     "a watch that begins at a number": (lambda c, t: t.watch(after=5), "after"),

@@ -122,17 +122,17 @@ def test_many_keys_are_answered_in_their_order(flights: Table) -> None:
 
 def test_modes_and_etags_are_conditions(flights: Table) -> None:
     with pytest.raises(ConditionFailed):
-        flights.put(flight(1), mode="replace")
-    first = flights.put(flight(1), mode="insert")
+        flights.put(flight(1), if_present=True)
+    first = flights.put(flight(1), if_absent=True)
     with pytest.raises(ConditionFailed):
-        flights.put(flight(1), mode="insert")
-    second = flights.put(flight(1, tail=None), if_match=first)
+        flights.put(flight(1), if_absent=True)
+    second = flights.put(flight(1, tail=None), if_etag=first)
     with pytest.raises(ConditionFailed) as raised:
-        flights.put(flight(1), if_match=first)
+        flights.put(flight(1), if_etag=first)
     assert raised.value.actual == second
     with pytest.raises(ConditionFailed):
-        flights.delete(key(1), if_match=first)
-    assert flights.delete(key(1), if_match=second)
+        flights.delete(key(1), if_etag=first)
+    assert flights.delete(key(1), if_etag=second)
     assert not flights.delete(key(1))
 
 
@@ -167,7 +167,7 @@ def test_sixty_four_updates_of_one_document_are_all_kept(client: Client, flights
             found = flights.get(key(1))
             assert found is not None
             try:
-                flights.update(key(1), {"arr_delay": found.value["arr_delay"] + 1}, if_match=found.etag)
+                flights.update(key(1), {"arr_delay": found.value["arr_delay"] + 1}, if_etag=found.etag)
                 return
             except ConditionFailed:
                 continue
@@ -280,13 +280,13 @@ def test_writes_of_a_transaction_are_all_or_nothing(client: Client, flights: Tab
     with client.transaction() as txn:
         own = txn.table(flights.full_name)
         own.put(flight(1))
-        own.put(flight(2), mode="insert")
+        own.put(flight(2), if_absent=True)
     assert txn.etag
     with pytest.raises(ConditionFailed), client.transaction() as txn:
         own = txn.table(flights.full_name)
         own.delete(key(1))
         own.update(key(2), {"arr_delay": 1.0})
-        own.put(flight(2, hour=11), mode="replace")
+        own.put(flight(2, hour=11), if_present=True)
     assert numbers(flights.scan()) == [1, 2]
     with pytest.raises(KeyError), client.transaction() as txn:
         txn.table(flights.full_name).delete(key(1))
@@ -422,7 +422,7 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda c, t: t.update(key(1), {"gate": "A"}), InvalidDocument, "gate"),
     (lambda c, t: t.update(key(1), {"route.origin": 5}), InvalidDocument, "route.origin"),
     (lambda c, t: t.update(key(1), {"arr_delay": 1.0}), NotFound, "flights"),
-    (lambda c, t: t.put(flight(1), if_match="yesterday"), InvalidArgument, "yesterday"),
+    (lambda c, t: t.put(flight(1), if_etag="yesterday"), InvalidArgument, "yesterday"),
     (lambda c, t: list(t.scan(filter="flight >")), InvalidFilter, "character 8"),
     (lambda c, t: list(t.scan(filter="gate = 1")), InvalidFilter, "gate"),
     (lambda c, t: t.get(key(1), at=Timestamp(0, 4_000_000_000_000, 0)), TimestampInFuture, "4000000000000"),

@@ -85,9 +85,9 @@ def test_conditions_hold_or_nothing_changes(kv: KeyValue) -> None:
     first = kv.put(b"k", b"1", if_absent=True)
     with pytest.raises(ConditionFailed):
         kv.put(b"k", b"2", if_absent=True)
-    kv.put(b"k", b"2", if_match=first)
+    kv.put(b"k", b"2", if_etag=first)
     with pytest.raises(ConditionFailed):
-        kv.put(b"k", b"3", if_match=first)
+        kv.put(b"k", b"3", if_etag=first)
     kv.put(b"k", b"3", if_value=b"2")
     with pytest.raises(ConditionFailed):
         kv.delete(b"k", if_value=b"2")
@@ -145,7 +145,7 @@ def test_a_batch_is_all_or_nothing(kv: KeyValue) -> None:
     etag = kv.batch([Put(b"a", b"1"), Put(b"b", b"2", if_absent=True)])
     assert {pair.etag for pair in kv.scan()} == {etag}
     with pytest.raises(ConditionFailed):
-        kv.batch([Delete(b"a"), Put(b"b", b"3", if_match="0.1.1")])
+        kv.batch([Delete(b"a"), Put(b"b", b"3", if_etag="0.1.1")])
     assert [(pair.key, pair.value) for pair in kv.scan()] == [(b"a", b"1"), (b"b", b"2")]
 
 

@@ -77,7 +77,7 @@ READS: dict[str, Callable[[Table], object]] = {
     "unique look-up": lambda rows: list(rows.scan(index="by_name", prefix=(f"n{DAMAGED}",))),
     "update": lambda rows: rows.update(DAMAGED, {"group": 9}),
     "delete": lambda rows: rows.delete(DAMAGED),
-    "insert": lambda rows: rows.put(row(DAMAGED, 1), mode="insert"),
+    "insert": lambda rows: rows.put(row(DAMAGED, 1), if_absent=True),
 }
 
 

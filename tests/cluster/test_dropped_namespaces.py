@@ -78,7 +78,7 @@ def test_what_comes_back_has_its_pairs_and_its_history(client: Client, name: str
     gone = client.now()
     client.undrop_namespace(name)
     assert found(client, name) == {**FIVE, b"k3": b"changed"}
-    client.kv(name).put(b"k3", b"again", if_match=etag)
+    client.kv(name).put(b"k3", b"again", if_etag=etag)
     assert found(client, name, at=before) == FIVE
     assert found(client, name, at=gone) == {}
     assert name not in [each.name for each in client.dropped()]

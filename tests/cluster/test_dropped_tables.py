@@ -150,7 +150,7 @@ def test_a_truncated_table_begins_anew_and_what_it_was_comes_back_beside_it(clie
     record = client.truncate_table(name)
     assert record.kind == "truncated"
     assert found(client, name) == found(client, name, index="by_title") == []
-    client.table(name).put({"id": 1, "title": "t1", "left": 5}, mode="insert")
+    client.table(name).put({"id": 1, "title": "t1", "left": 5}, if_absent=True)
     client.undrop_table(name, as_name="before", number=record.number)
     assert found(client, f"{database}.before", index="by_title") == [0] * 5
     assert found(client, name, index="by_title") == [5]

@@ -81,7 +81,7 @@ def test_each_replica_sees_it_up_to_one_timestamp_and_a_unique_value_is_free_aga
     # Without writes, time goes on.
     wait_until(lambda: sessions.get("a") is None and kv.get(b"a") is None, "the session expires")
     assert time.time() * 1_000 >= found.expires_ms - 1_000
-    sessions.put({"id": "b", "code": "x", "left": 1}, mode="insert")
+    sessions.put({"id": "b", "code": "x", "left": 1}, if_absent=True)
     assert [each.value["id"] for each in sessions.scan(index="by_code", prefix="x")] == ["b"]
     cluster.wait_converged()
     last = Timestamp(0, found.expires_ms - 1, LOGICAL_MAX)

@@ -201,7 +201,7 @@ class Incrementer(threading.Thread):
             return
         changes = {"count": found.value["count"] + 1, "tokens": [*found.value["tokens"], token]}
         try:
-            self._table.update(1, changes, if_match=found.etag)
+            self._table.update(1, changes, if_etag=found.etag)
             self.acknowledged.append(token)
         except OutcomeUnknown:
             self.unknown.append(token)

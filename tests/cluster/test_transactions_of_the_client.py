@@ -134,8 +134,8 @@ def test_rows_may_be_changed_while_they_are_gone_through(client: Client, items: 
 def test_what_it_wrote_itself_has_an_etag_that_its_conditions_may_name(client: Client, items: Table) -> None:
     with client.transaction() as txn:
         own = txn.table(items.full_name)
-        own.put({"id": "cake", "left": 1}, mode="insert")
-        own.update("cake", {"left": 2}, if_match=own.get("cake").etag)
+        own.put({"id": "cake", "left": 1}, if_absent=True)
+        own.update("cake", {"left": 2}, if_etag=own.get("cake").etag)
     assert items.get("cake").value["left"] == 2
 
 
@@ -241,7 +241,7 @@ def test_a_transaction_that_only_reads_conflicts_with_nobody(client: Client, ite
 
 def test_a_check_must_hold_at_the_commit(client: Client, items: Table, database: str) -> None:
     with client.transaction() as txn:
-        txn.table(items.full_name).require("tea", if_match=items.get("tea").etag)
+        txn.table(items.full_name).require("tea", if_etag=items.get("tea").etag)
         txn.table(items.full_name).require("cake", if_absent=True)
         txn.kv(database).require(b"k", if_absent=True)
         txn.kv(database).put(b"k", b"1")

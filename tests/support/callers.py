@@ -122,7 +122,7 @@ class Tokens(Caller):
             if found is None:
                 self._kv.put(self.KEY, token, if_absent=True)
             else:
-                self._kv.put(self.KEY, found.value + b" " + token, if_match=found.etag)
+                self._kv.put(self.KEY, found.value + b" " + token, if_etag=found.etag)
             self.acknowledged.add(token)
             self.done += 1
         except OutcomeUnknown as unknown:
@@ -145,7 +145,7 @@ class Inserts(Caller):
     def one(self) -> None:
         row, self._next = self._next, self._next + 1
         try:
-            self._table.put({"id": row, "name": f"name-{row}"}, mode="insert")
+            self._table.put({"id": row, "name": f"name-{row}"}, if_absent=True)
             self.acknowledged.add(row)
             self.done += 1
         except OutcomeUnknown as unknown:

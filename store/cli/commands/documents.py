@@ -18,11 +18,11 @@ from cortado.store.cli.common_options import (
     AtOption,
     ColumnsOption,
     DocumentKeyArgument,
+    EtagOption,
     FilterOption,
     FromOption,
     LeadingPartsArgument,
     LimitOption,
-    MatchOption,
     MaxBadOption,
     MetaOption,
     Mode,
@@ -73,7 +73,7 @@ def get(
     "delete",
     examples="""
         cortado delete flights.airlines ZZ
-        cortado delete flights.airlines ZZ --if-match 0.1763643600000.2
+        cortado delete flights.airlines ZZ --if-etag 0.1763643600000.2
         cortado delete flights.airlines ZZ --dry-run
     """,
 )
@@ -81,7 +81,7 @@ def delete(
     session: Session,
     table: TableArgument,
     key: DocumentKeyArgument,
-    if_match: MatchOption = None,
+    if_etag: EtagOption = None,
     dry_run: DryRunOption = False,
 ) -> Answer:
     """Delete a document by its key. Succeeds if it does not exist."""
@@ -92,8 +92,8 @@ def delete(
         parsed = parse_key(key, handle.descriptor.key)
         if dry_run:
             found = handle.get(parsed)
-            return dry_delete(None if found is None else found.etag, if_match)
-        existed = handle.delete(parsed, if_match=if_match)
+            return dry_delete(None if found is None else found.etag, if_etag)
+        existed = handle.delete(parsed, if_etag=if_etag)
     return Said("deleted" if existed else "there was no such document", {"existed": existed})
 
 
@@ -185,7 +185,7 @@ def put(
         str | None, Option("--file", "-f", help="Read documents from this file; - for standard input.", metavar="PATH")
     ] = None,
     mode: ModeOption = Mode.UPSERT,
-    if_match: MatchOption = None,
+    if_etag: EtagOption = None,
     ttl_ms: TtlOption = None,
     max_bad: MaxBadOption = None,
 ) -> Answer | None:
@@ -201,14 +201,14 @@ def put(
         raise InvalidArgument("--file", "must not be given together with DOCUMENT")
     if document is not None and document != STDIN:
         with session.client() as client:
-            return _put_one(client, table, (document, "DOCUMENT"), mode, if_match, ttl_ms)
+            return _put_one(client, table, (document, "DOCUMENT"), mode, if_etag, ttl_ms)
     with ExitStack() as stack:
         given = json_input(file or STDIN, stack)
         client = stack.enter_context(session.client())
         if given.only is not None:
-            return _put_one(client, table, (given.only, given.name), mode, if_match, ttl_ms)
-        if if_match is not None:
-            raise InvalidArgument("--if-match", "must not be given with more than one document")
+            return _put_one(client, table, (given.only, given.name), mode, if_etag, ttl_ms)
+        if if_etag is not None:
+            raise InvalidArgument("--if-etag", "must not be given with more than one document")
         from cortado.store.transfer.stores import TableStore
         from cortado.store.transfer.tables import table_target
 
@@ -218,7 +218,7 @@ def put(
 
 
 def _put_one(
-    client: Client, table: str, given: tuple[str, str], mode: Mode, if_match: str | None, ttl_ms: int | None
+    client: Client, table: str, given: tuple[str, str], mode: Mode, if_etag: str | None, ttl_ms: int | None
 ) -> Answer:
     """``given`` is a text, and what errors call it."""
     from cortado.schema.json_text import parse_json
@@ -226,7 +226,8 @@ def _put_one(
     value = parse_json(*given)
     handle = client.table(table)
     document = handle.codec.from_json(value)
-    etag = handle.put(document, mode=mode.value, if_match=if_match, expires=expires_of(ttl_ms))
+    conditions = {"if_absent": mode is Mode.INSERT, "if_present": mode is Mode.REPLACE}
+    etag = handle.put(document, **conditions, if_etag=if_etag, expires=expires_of(ttl_ms))
     return Said(f"stored, with etag {etag}", {"etag": etag})
 
 
@@ -246,7 +247,7 @@ def update(
         list[str] | None,
         Option("--set", help="A field, or a path such as a.b, and its new value; repeat.", metavar="FIELD=JSON"),
     ] = None,
-    if_match: MatchOption = None,
+    if_etag: EtagOption = None,
     ttl_ms: Annotated[
         int | None,
         Option(
@@ -270,7 +271,7 @@ def update(
         handle = client.table(table)
         key_values = parse_key(key, handle.descriptor.key)
         named = handle.codec.changes_from_json(changes)
-        found = handle.update(key_values, named, if_match=if_match, expires=expires_of(ttl_ms))
+        found = handle.update(key_values, named, if_etag=if_etag, expires=expires_of(ttl_ms))
     return OneDocument(found, meta=meta)
 
 

@@ -18,8 +18,8 @@ from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
 from cortado.store.cli.common_options import (
     SHOWN_MAX,
     AtOption,
+    EtagOption,
     LimitOption,
-    MatchOption,
     MaxBadOption,
     NamespaceArgument,
     PairKeyArgument,
@@ -139,7 +139,7 @@ def put(
     ] = None,
     if_absent: Annotated[bool, Option("--if-absent", help="Only if the key does not exist.")] = False,
     if_present: Annotated[bool, Option("--if-present", help="Only if the key exists.")] = False,
-    if_match: MatchOption = None,
+    if_etag: EtagOption = None,
     if_value: Annotated[
         str | None, Option("--if-value", help="Only if the current value is this one.", metavar="VALUE")
     ] = None,
@@ -151,7 +151,7 @@ def put(
     Pairs have the form that get and scan print with -o json. Several pairs are stored or refused one by one, and
     counted; a bad line counts as refused. The exit code is that of the first refusal, 4 if a condition does not hold.
     """
-    of_one = {"--if-match": if_match is not None, "--if-value": if_value is not None}
+    of_one = {"--if-etag": if_etag is not None, "--if-value": if_value is not None}
     conditions = {"--if-absent": if_absent, "--if-present": if_present, **of_one}
     for option in (name for name, is_given in conditions.items() if is_given):
         refuse_beside(option, {name: is_given for name, is_given in conditions.items() if name != option})
@@ -173,7 +173,7 @@ def put(
             content,
             if_absent=if_absent,
             if_present=if_present,
-            if_match=if_match,
+            if_etag=if_etag,
             if_value=None if if_value is None else parse_bytes(if_value, "--if-value"),
             expires=expires_of(ttl_ms),
         )
@@ -217,7 +217,7 @@ def add(session: Session, namespace: NamespaceArgument, key: PairKeyArgument, ad
     "kv delete",
     examples="""
         cortado kv delete sessions user:1
-        cortado kv delete sessions user:1 --if-match 0.1763643600000.2
+        cortado kv delete sessions user:1 --if-etag 0.1763643600000.2
         cortado kv delete sessions user:1 --dry-run
     """,
 )
@@ -225,15 +225,15 @@ def delete(
     session: Session,
     namespace: NamespaceArgument,
     key: PairKeyArgument,
-    if_match: MatchOption = None,
+    if_etag: EtagOption = None,
     dry_run: DryRunOption = False,
 ) -> Answer:
     """Delete a key. Succeeds if it does not exist."""
     with session.client() as client:
         if dry_run:
             found = client.kv(namespace).get(parse_bytes(key, "KEY"))
-            return dry_delete(None if found is None else found.etag, if_match)
-        existed = client.kv(namespace).delete(parse_bytes(key, "KEY"), if_match=if_match)
+            return dry_delete(None if found is None else found.etag, if_etag)
+        existed = client.kv(namespace).delete(parse_bytes(key, "KEY"), if_etag=if_etag)
     return Said("deleted" if existed else "there was no such key", {"existed": existed})
 
 

@@ -39,7 +39,7 @@ class KeyValue:
         *,
         if_absent: bool = False,
         if_present: bool = False,
-        if_match: str | None = None,
+        if_etag: str | None = None,
         if_value: bytes | None = None,
         expires: Expires = None,
     ) -> str:
@@ -49,16 +49,16 @@ class KeyValue:
                 value,
                 if_absent=if_absent,
                 if_present=if_present,
-                if_match=if_match,
+                if_etag=if_etag,
                 if_value=if_value,
                 expires=expires,
             )
         )
 
     def delete(
-        self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
+        self, key: bytes, *, if_present: bool = False, if_etag: str | None = None, if_value: bytes | None = None
     ) -> bool:
-        return run(self._core.delete(key, if_present=if_present, if_match=if_match, if_value=if_value))
+        return run(self._core.delete(key, if_present=if_present, if_etag=if_etag, if_value=if_value))
 
     def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
         return run(self._core.add(key, delta, min=min, max=max))
@@ -69,10 +69,10 @@ class KeyValue:
         *,
         if_absent: bool = False,
         if_present: bool = False,
-        if_match: str | None = None,
+        if_etag: str | None = None,
         if_value: bytes | None = None,
     ) -> None:
-        run(self._core.require(key, if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value))
+        run(self._core.require(key, if_absent=if_absent, if_present=if_present, if_etag=if_etag, if_value=if_value))
 
     def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
         return run(self._core.delete_range(start, end, prefix=prefix))

@@ -76,36 +76,51 @@ class Table(Generic[D]):
         self: Table,
         document: Mapping[str, Any],
         *,
-        mode: PutMode = "upsert",
-        if_match: str | None = None,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_etag: str | None = None,
         expires: Expires = None,
     ) -> str: ...
 
     @overload
     def put(
-        self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+        self,
+        document: D,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_etag: str | None = None,
+        expires: Expires = None,
     ) -> str: ...
 
     def put(
-        self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None, expires: Expires = None
+        self,
+        document: Any,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_etag: str | None = None,
+        expires: Expires = None,
     ) -> str:
-        return run(self._core.put(document, mode=mode, if_match=if_match, expires=expires))
+        return run(
+            self._core.put(document, if_absent=if_absent, if_present=if_present, if_etag=if_etag, expires=expires)
+        )
 
     def update(
-        self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None, expires: Expires = None
+        self, key: KeyLike, changes: Mapping[str, Any], *, if_etag: str | None = None, expires: Expires = None
     ) -> Document[D]:
-        return run(self._core.update(key, changes, if_match=if_match, expires=expires))
+        return run(self._core.update(key, changes, if_etag=if_etag, expires=expires))
 
-    def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
-        return run(self._core.delete(key, if_match=if_match))
+    def delete(self, key: KeyLike, *, if_etag: str | None = None) -> bool:
+        return run(self._core.delete(key, if_etag=if_etag))
 
     def add(self, key: KeyLike, field: str, delta: int, *, min: int | None = None, max: int | None = None) -> int:
         return run(self._core.add(key, field, delta, min=min, max=max))
 
     def require(
-        self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
+        self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_etag: str | None = None
     ) -> None:
-        run(self._core.require(key, if_absent=if_absent, if_present=if_present, if_match=if_match))
+        run(self._core.require(key, if_absent=if_absent, if_present=if_present, if_etag=if_etag))
 
     # --- in ranges -------------------------------------------------------------------------------------------
 

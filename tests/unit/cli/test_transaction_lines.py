@@ -40,14 +40,14 @@ def test_each_verb_of_pairs_is_asked_with_its_members() -> None:
         {"put": {"namespace": "n", "key": "a\\x00", "value": "1", "if_absent": True}},
         {"delete": {"namespace": "n", "key": "b", "if_value": "x"}},
         {"add": {"namespace": "n", "key": "c", "delta": -2, "min": 0}},
-        {"require": {"namespace": "n", "key": "d", "if_match": "0.1.2"}},
+        {"require": {"namespace": "n", "key": "d", "if_etag": "0.1.2"}},
     ):
         apply_operation(transaction, line)
     assert transaction.calls == [
         ("n", "put", {"key": b"a\x00", "value": b"1", "if_absent": True}),
         ("n", "delete", {"key": b"b", "if_value": b"x"}),
         ("n", "add", {"key": b"c", "delta": -2, "min": 0}),
-        ("n", "require", {"key": b"d", "if_match": "0.1.2"}),
+        ("n", "require", {"key": b"d", "if_etag": "0.1.2"}),
     ]
 
 

@@ -149,17 +149,17 @@ def test_what_was_written_is_sent_at_once_in_its_order_under_an_id(server: FakeS
     with client.transaction() as txn:
         own, pairs = txn.table("d.t"), txn.kv("n")
         own.get(1)
-        assert own.put({"id": 1}, mode="insert") is None
-        assert own.put({"id": 1}, mode="replace") is None
-        assert own.put({"id": 1}, if_match="0.1.0") is None
-        assert own.update(1, {"n": 2}, if_match="0.2.0") is None
+        assert own.put({"id": 1}, if_absent=True) is None
+        assert own.put({"id": 1}, if_present=True) is None
+        assert own.put({"id": 1}, if_etag="0.1.0") is None
+        assert own.update(1, {"n": 2}, if_etag="0.2.0") is None
         assert own.add(1, "n", 3, min=0) is None
         assert own.require(1, if_present=True) is None
-        assert own.delete(1, if_match="0.3.0") is None
+        assert own.delete(1, if_etag="0.3.0") is None
         assert pairs.put(b"k", b"v", if_value=b"u") is None
         assert pairs.batch([Put(b"k", b"v"), Put(b"l", b"v")]) is None
         assert pairs.add(b"c", -4, max=9) is None
-        assert pairs.require(b"k", if_match="0.1.0") is None
+        assert pairs.require(b"k", if_etag="0.1.0") is None
         assert pairs.delete(b"k", if_present=True) is None
         assert (txn.etag, txn.timestamp, txn.sums) == ("", None, [])
     [request] = commits(server)
@@ -288,7 +288,7 @@ def test_what_a_transaction_is_not_for_is_unsupported_by_name(
         (lambda client: client.transaction().kv(client.kv("n")), "namespace"),
         (lambda client: client.transaction().kv("n").get(b"k", validate="yes"), "validate"),
         (lambda client: client.transaction().kv("n").require(b"k"), "condition"),
-        (lambda client: client.transaction().table("d.t").put({"id": 1}, mode="insert", if_match="0.1.0"), "if_match"),
+        (lambda client: client.transaction().table("d.t").put({"id": 1}, if_absent=True, if_etag="0.1.0"), "condition"),
         (lambda client: client.snapshot(stale_ms=0), "stale_ms"),
         (lambda client: client.run(None), "fn"),
         (lambda client: client.run(print, attempts=0), "attempts"),

@@ -51,7 +51,7 @@ def test_what_is_no_list_of_entity_tags_is_refused(given: bytes) -> None:
 
 @pytest.mark.parametrize("given", [b'"0.1.2"', b',"0.1.2"', b'"0.1.2" ,', b', ,"0.1.2", ,'])
 def test_a_write_takes_one_tag_and_empty_elements_beside_it(given: bytes) -> None:
-    assert condition_of(headers("If-Match", given)) == Condition(if_match="0.1.2")
+    assert condition_of(headers("If-Match", given)) == Condition(if_etag="0.1.2")
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def batch(served: Gateway, *operations: Any, **options: Any) -> httpx.Response:
 def test_a_batch_does_everything_at_one_timestamp(served: Gateway) -> None:
     done = batch(
         served,
-        {"put": {"table": "items", "document": {"id": "b1", "left": 5}, "mode": "insert"}},
+        {"put": {"table": "items", "document": {"id": "b1", "left": 5}, "if_absent": True}},
         {"add": {"table": "items", "key": ["b1"], "field": "left", "delta": -2, "min": 0}},
         {"update": {"table": "items", "key": ["b1"], "set": {"name": "n"}}},
         {"put": {"namespace": "log", "key": "b1", "value": "one", "if_absent": True}},

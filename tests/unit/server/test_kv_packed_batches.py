@@ -39,7 +39,7 @@ def test_what_the_client_packs_is_what_the_server_evaluates() -> None:
         Put(b"b", b"", if_absent=True),
         Put(b"d", b"4", if_value=b""),
         Put(b"a", b"2"),
-        Delete(b"e", if_match="0.5.0"),
+        Delete(b"e", if_etag="0.5.0"),
         Delete(b"f", if_present=True),
     ]
     messages = list(_packed("ns", operations))
