@@ -163,7 +163,7 @@ class Changes:
         changes."""
         table = client.table(self._options.connection.table)
         window = table.window(*bounds, after=after, until=until, parts=self._options.partitions)
-        counted = [(each.lower, each.upper, each.changes) for each in window.ranges] if window.changes else []
+        counted = [(each.start, each.end, each.changes) for each in window.ranges] if window.changes else []
         return [ChangesPartition(*part, after, until) for part in worth_a_task(counted)]
 
 

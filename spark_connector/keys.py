@@ -51,7 +51,7 @@ def ranges_of(client: Client, options: ReadOptions) -> list[KeyBounds]:
     if options.is_one_range:
         return [(lower, upper)]
     _, ranges = client.table(options.connection.table).split(options.partitions, lower, upper)
-    return [(each.lower, each.upper) for each in ranges] or [(lower, upper)]
+    return [(each.start, each.end) for each in ranges] or [(lower, upper)]
 
 
 def read_bounds(client: Client, options: ReadOptions) -> KeyBounds:

@@ -133,7 +133,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
             self._cuts = place, self._split(PARTITIONS_MAX, place.ts, known.lower(place), known.bounds[1])
         ranges = self._cuts[1]
         while ranges[0].rows > rows:
-            finer = self._split(PARTITIONS_MAX, place.ts, ranges[0].lower, ranges[0].upper)
+            finer = self._split(PARTITIONS_MAX, place.ts, ranges[0].start, ranges[0].end)
             if len(finer) == 1:
                 break
             ranges = [*finer, *ranges[1:]]
@@ -143,7 +143,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
             taken += 1
         if taken == len(ranges):
             return Offset(place.ts)
-        end = known.at_key(place.ts, ranges[taken - 1].upper)
+        end = known.at_key(place.ts, ranges[taken - 1].end)
         self._cuts = end, ranges[taken:]
         return end
 
@@ -191,7 +191,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _state(self, ts: Timestamp, lower: Any, upper: Any) -> Sequence[InputPartition]:
         counted = [
-            (each.lower, each.upper, each.rows) for each in self._split(self._options.partitions, ts, lower, upper)
+            (each.start, each.end, each.rows) for each in self._split(self._options.partitions, ts, lower, upper)
         ]
         return [ChangesPartition(*bounds, str(ts), str(ts), is_state=True) for bounds in worth_a_task(counted)]
 

@@ -99,7 +99,7 @@ def http_call(workload: str, connection: HttpConnection, address: str, chance: r
 
     async def page() -> None:
         of = sensor(chance.randrange(SENSORS))
-        found = json.loads(await connection.call(request("GET", f"{_PATH}/{of}?count={READINGS}")))["elements"]
+        found = json.loads(await connection.call(request("GET", f"{_PATH}/{of}?limit={READINGS}")))["elements"]
         check(len(found) == READINGS and found[-1]["value"]["sensor"] == of, found[-1:])
 
     async def pair() -> None:

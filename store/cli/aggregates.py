@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ChosenRows(TypedDict):
     """The arguments that choose rows, as a table's reads take them."""
 
-    lower: KeyLike
-    upper: KeyLike
+    start: KeyLike
+    end: KeyLike
     prefix: KeyLike
     index: str | None
     filter: str | None
@@ -43,8 +43,8 @@ def chosen_rows(
     parts = _parts(table, index)
     nullable = 0 if index is None else len(parts)
     return {
-        "lower": parse_bound(lower, parts, "--from", nullable=nullable),
-        "upper": parse_bound(upper, parts, "--to", nullable=nullable),
+        "start": parse_bound(lower, parts, "--from", nullable=nullable),
+        "end": parse_bound(upper, parts, "--to", nullable=nullable),
         "prefix": parse_key(prefix, parts, prefix=True, nullable=nullable) if prefix else None,
         "index": index,
         "filter": filter,

@@ -33,8 +33,8 @@ class ArrowReads(TableReads[D]):
 
     def scan_arrow(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         batch_rows: int = ARROW_BATCH_ROWS,
         **options: Unpack[ScanOptions],
@@ -46,7 +46,7 @@ class ArrowReads(TableReads[D]):
         that the schema lacks, InvalidDocument for a stored row that the schema cannot read.
         """
         columns = options.pop("columns", None)
-        scan = Scan(lower, upper, **options)
+        scan = Scan(start, end, **options)
         return opened(lambda: self.open_arrow(scan, columns, batch_rows))
 
     async def open_arrow(
@@ -66,41 +66,41 @@ class ArrowReads(TableReads[D]):
         schema = (await self.codec.schema())[1]
         return schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), self.full_name)
 
-    async def to_arrow(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
+    async def to_arrow(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
         """Return the rows of :meth:`scan_arrow` as one Arrow table, all in memory. Without rows its schema is the
         same."""
         from cortado.store.client.arrow import record_batches, table_of_batches
 
         columns = options.pop("columns", None)
-        scan = Scan(lower, upper, **options)
+        scan = Scan(start, end, **options)
         table = await self._kept(scan.at)
         reader = await table._shown(columns)
         async with aclosing(record_batches(await table.open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
             return table_of_batches([batch async for batch in batches], reader)
 
     async def to_pandas(
-        self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
+        self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]
     ) -> pd.DataFrame:
         """Return the rows of :meth:`to_arrow` as a data frame of pandas, with Arrow types (``pandas.ArrowDtype``): a
         null stays null, and a long beside one stays whole. ``to_arrow().to_pandas()`` has numpy's types."""
         from cortado.store.client.pandas_frames import frame_of
 
-        return frame_of(await self.to_arrow(lower, upper, **options))
+        return frame_of(await self.to_arrow(start, end, **options))
 
     async def to_polars(
-        self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]
+        self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]
     ) -> pl.DataFrame:
         """Return the rows of :meth:`to_arrow` as a data frame of polars."""
         from cortado.store.client.polars_frames import frame_of
 
-        return frame_of(await self.to_arrow(lower, upper, **options))
+        return frame_of(await self.to_arrow(start, end, **options))
 
     # --- changes ---------------------------------------------------------------------------------------------
 
     def changes_arrow(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         after: At,
         until: At,
@@ -117,7 +117,7 @@ class ArrowReads(TableReads[D]):
         of such a name.
         """
         options = WatchOptions(after, until, initial_state, with_previous)
-        return opened(lambda: self.open_changes((lower, upper, None), options, batch_rows))
+        return opened(lambda: self.open_changes((start, end, None), options, batch_rows))
 
     async def open_changes(
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int

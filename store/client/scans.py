@@ -41,8 +41,8 @@ class ScanOptions(TypedDict, total=False):
 class Scan:
     """The arguments of :meth:`AsyncTable.scan`. Raises InvalidArgument."""
 
-    lower: KeyLike = None
-    upper: KeyLike = None
+    start: KeyLike = None
+    end: KeyLike = None
     prefix: KeyLike = None
     index: str | None = None
     filter: str | None = None
@@ -77,7 +77,7 @@ class Scan:
         return documents_pb2.ScanRequest(
             table=table,
             index=self.index or "",
-            range=range_to_proto(self.lower, self.upper, self.prefix, parts),
+            range=range_to_proto(self.start, self.end, self.prefix, parts),
             reverse=self.reverse,
             filter=self.filter or "",
             columns=self.columns or (),
@@ -105,10 +105,10 @@ class AggregateOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The half-open range ``[lower, upper)`` of a table; None is open. ``rows`` is about how many it holds."""
+    """The half-open range ``[start, end)`` of a table; None is open. ``rows`` is about how many it holds."""
 
-    lower: Key | None
-    upper: Key | None
+    start: Key | None
+    end: Key | None
     rows: int
 
 

@@ -169,31 +169,31 @@ class TableReads(Generic[D]):
 
     def scan(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[Document[D]]:
         """Yield documents in key order, all as of one timestamp.
 
-        ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
+        ``start`` and ``end`` bound the primary key, or the ``index``, to ``[start, end)``; a bound may leave
         trailing parts away. The options are those of :class:`ScanOptions`: ``prefix``, ``index``, ``filter``,
         ``columns``, ``limit``, ``reverse`` and ``at``. Closing the iterator stops the server's work.
 
         A table with a document type takes no ``columns``: parts of documents make no instances.
         """
-        scan = Scan(lower, upper, **options, with_versions=True)
+        scan = Scan(start, end, **options, with_versions=True)
         return items(opened(lambda: self.open_scan(scan)))
 
     def scan_batches(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         with_versions: bool = False,
         **options: Unpack[ScanOptions],
     ) -> AsyncIterator[RowBatch]:
         """Yield many rows at a time as raw Avro, each batch of one schema; otherwise as :meth:`scan`."""
-        scan = Scan(lower, upper, **options, with_versions=with_versions)
+        scan = Scan(start, end, **options, with_versions=with_versions)
         return opened(lambda: self.open_batches(scan))
 
     async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
@@ -256,8 +256,8 @@ class TableReads(Generic[D]):
     async def aggregate(
         self,
         aggregates: str,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
@@ -265,36 +265,36 @@ class TableReads(Generic[D]):
         """Compute ``aggregates`` at the server, such as "count(*) as n, sum(price) as total", for each group of rows
         with equal values in ``group_by`` ("shop, address.city as city"); all as of one timestamp.
 
-        One dict for each group, in the order of the groups; without ``group_by`` one in all. ``lower``, ``upper`` and
+        One dict for each group, in the order of the groups; without ``group_by`` one in all. ``start``, ``end`` and
         the options, :class:`AggregateOptions`, choose the rows as in :meth:`scan`. Raises InvalidArgument for a text
         that does not parse, a field that is not there or of a type that does not fit, a sum that overflows; TooLarge
         for more than a million groups.
         """
-        return (await self.aggregate_groups(aggregates, lower, upper, group_by=group_by, **options)).rows()
+        return (await self.aggregate_groups(aggregates, start, end, group_by=group_by, **options)).rows()
 
     async def aggregate_arrow(
         self,
         aggregates: str,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> pa.Table:
         """Compute :meth:`aggregate` as an Arrow table. Needs pyarrow and numpy."""
-        return (await self.aggregate_groups(aggregates, lower, upper, group_by=group_by, **options)).arrow()
+        return (await self.aggregate_groups(aggregates, start, end, group_by=group_by, **options)).arrow()
 
-    async def count(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
+    async def count(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
         """Count the rows of a range, or those that a filter is true of: ``count(*)`` of :meth:`aggregate`."""
-        [row] = await self.aggregate("count(*) as rows", lower, upper, **options)
+        [row] = await self.aggregate("count(*) as rows", start, end, **options)
         rows: int = row["rows"]
         return rows
 
     async def aggregate_groups(
         self,
         aggregates: str,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         group_by: str | Sequence[str] | None = None,
         groups_max: int = GROUPS_MAX,
@@ -304,12 +304,12 @@ class TableReads(Generic[D]):
         the results (:meth:`Groups.merge`). Raises TooLarge if there are more groups than ``groups_max``."""
         query = parse_aggregates(aggregates, group_by)
         groups = Groups(query, groups_max=whole(groups_max, "groups_max", 1, GROUPS_MAX_MOST))
-        scan = Scan(lower, upper, **options)
+        scan = Scan(start, end, **options)
         table = await self._kept(scan.at)
         request = documents_pb2.AggregateRequest(
             table=self._name,
             index=scan.index or "",
-            range=range_to_proto(lower, upper, scan.prefix, await table._parts_of(scan.index)),
+            range=range_to_proto(start, end, scan.prefix, await table._parts_of(scan.index)),
             filter=scan.filter or "",
             group_by=[each.field for each in query.group_by],
             aggregates=aggregates_to_proto(query),
@@ -324,8 +324,8 @@ class TableReads(Generic[D]):
 
     def watch(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         prefix: KeyLike = None,
         after: At = None,
@@ -342,14 +342,12 @@ class TableReads(Generic[D]):
         that; otherwise it has no end.
         ``with_previous`` adds the replaced document to each change. At least every ``resolved_ms`` there is an event.
         """
-        return self._watch(
-            (lower, upper, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms)
-        )
+        return self._watch((start, end, prefix), WatchOptions(after, until, initial_state, with_previous, resolved_ms))
 
     def progress(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         prefix: KeyLike = None,
         after: At = None,
@@ -359,7 +357,7 @@ class TableReads(Generic[D]):
         """Watch without the changes: Resolved alone, when the range has changed, and at least every ``resolved_ms``.
         Otherwise as :meth:`watch`. For callers that read the changes in :meth:`windows <window>`."""
         options = WatchOptions(after, until, resolved_ms=resolved_ms, progress_only=True)
-        return self._watch((lower, upper, prefix), options)
+        return self._watch((start, end, prefix), options)
 
     def _watch(self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions) -> AsyncWatch[Key, Document[D]]:
         self._connection.check_present("watching")
@@ -383,8 +381,8 @@ class TableReads(Generic[D]):
 
     async def window(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         after: At,
         until: At = None,
@@ -403,18 +401,18 @@ class TableReads(Generic[D]):
         self._connection.check_present("watching")
         options = WindowOptions(after, until, changes_max, bytes_max, parts)
         key_parts = await self.codec.timed((await self._tables.described_at(after, self.full_name)).key)
-        of = watch_pb2.WindowOfTable(table=self._name, range=range_to_proto(lower, upper, None, key_parts))
+        of = watch_pb2.WindowOfTable(table=self._name, range=range_to_proto(start, end, None, key_parts))
         return await window_of_table(self._connection, of, options, self._timeout_s)
 
     async def split(
-        self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
+        self, parts: int, start: KeyLike = None, end: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
         """Return up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all
         at."""
         key_parts = await (await self._as_of(at))._parts_of(None)
         request = documents_pb2.SplitRequest(
             table=self._name,
-            range=range_to_proto(lower, upper, None, key_parts),
+            range=range_to_proto(start, end, None, key_parts),
             parts=whole(parts, "parts", 1, _UINT32_MAX),
             at=at_to_proto(at),
         )

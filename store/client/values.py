@@ -196,18 +196,18 @@ def part_from_proto(value: common_pb2.Value) -> Part:
 
 
 def range_to_proto(
-    lower: KeyLike, upper: KeyLike, prefix: KeyLike, parts: Sequence[KeyPart]
+    start: KeyLike, end: KeyLike, prefix: KeyLike, parts: Sequence[KeyPart]
 ) -> common_pb2.KeyRange | None:
     """Return a range of keys as a message, None for all. Raises InvalidArgument for a prefix beside a bound."""
     if prefix is not None:
-        if lower is not None or upper is not None:
-            raise InvalidArgument("prefix", "must not be given together with lower or upper")
+        if start is not None or end is not None:
+            raise InvalidArgument("prefix", "must not be given together with start or end")
         return common_pb2.KeyRange(prefix=key_to_proto(prefix, parts, what="prefix", prefix=True))
-    if lower is None and upper is None:
+    if start is None and end is None:
         return None
     return common_pb2.KeyRange(
-        lower=None if lower is None else key_to_proto(lower, parts, what="lower", prefix=True),
-        upper=None if upper is None else key_to_proto(upper, parts, what="upper", prefix=True),
+        lower=None if start is None else key_to_proto(start, parts, what="start", prefix=True),
+        upper=None if end is None else key_to_proto(end, parts, what="end", prefix=True),
     )
 
 

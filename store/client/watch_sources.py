@@ -66,7 +66,7 @@ class DocumentSource:
         described: Callable[[], Awaitable[TableDescriptor]],
         codec: AsyncDocumentCodec,
     ) -> None:
-        """``bounds`` are lower, upper and prefix; ``described`` gives the table that the watch began with."""
+        """``bounds`` are start, end and prefix; ``described`` gives the table that the watch began with."""
         self._table = table
         self._bounds = bounds
         self._described = described

@@ -4,7 +4,7 @@
 
     window = table.window(after=place, changes_max=100_000, parts=8)
     for each in window.ranges:      # here, or in as many processes
-        for event in table.watch(each.lower, each.upper, after=place, until=window.until): ...
+        for event in table.watch(each.start, each.end, after=place, until=window.until): ...
     place = window.until
 
 A window is whole commits. Its content depends on the commits alone: asked for again, with its ``until``, it is the
@@ -31,10 +31,10 @@ _UINT63_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class ChangedRange(Generic[K]):
-    """A range ``[lower, upper)``, open at None, and about how many of a window's ``changes`` it has."""
+    """A range ``[start, end)``, open at None, and about how many of a window's ``changes`` it has."""
 
-    lower: K | None
-    upper: K | None
+    start: K | None
+    end: K | None
     changes: int
 
 
@@ -104,5 +104,5 @@ async def window_of_pairs(
 
 def _window(reply: Any, bounds: list[tuple[K | None, K | None]]) -> ChangeWindow[K]:
     counted = zip(bounds, reply.changes_of_ranges, strict=True)
-    ranges = tuple(ChangedRange(lower, upper, changes) for (lower, upper), changes in counted)
+    ranges = tuple(ChangedRange(start, end, changes) for (start, end), changes in counted)
     return ChangeWindow(timestamp_of(reply.until), reply.changes, ranges)

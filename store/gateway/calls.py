@@ -106,7 +106,7 @@ IDEMPOTENCY: Final = Parameter(
 )
 AT: Final = Parameter("at", "As of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).")
 SCHEMA_VERSION: Final = Parameter("schemaVersion", "The version of the schema to read or write with.", kind="integer")
-FIELDS: Final = Parameter("fields", "Only these fields, with commas between them.", field="columns")
+COLUMNS: Final = Parameter("columns", "Only these fields, with commas between them.")
 LONGS: Final = Parameter("longs", "string: numbers of 64 bits are text, for readers that lose them. Default: number.")
 TTL: Final = Parameter("ttl", "How long it lives: 90s, 30m, 12h, 7d; none for ever.")
 
@@ -181,9 +181,9 @@ class Call:
         name = f"{check_database(self.name('database'))}.{check_table(self.name('table'))}"
         return client.table(name, schema_version=self.number("schemaVersion", 1, _SCHEMA_VERSION_MAX))
 
-    def fields(self) -> list[str] | None:
+    def columns(self) -> list[str] | None:
         """Return the fields that are asked for; None for all."""
-        given = self._query.get("fields")
+        given = self._query.get("columns")
         return None if given is None else [each.strip() for each in given.split(",")]
 
     def flag(self, name: str) -> bool:

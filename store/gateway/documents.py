@@ -24,7 +24,7 @@ from cortado.store.client.values import Key, Part, datetime_of
 from cortado.store.gateway import listings
 from cortado.store.gateway.calls import (
     AT,
-    FIELDS,
+    COLUMNS,
     IDEMPOTENCY,
     IF_ABSENT,
     IF_MATCH,
@@ -56,7 +56,7 @@ def operations() -> list[Operation]:
             DOCUMENT,
             get,
             "The document of a key; for some of its parts, the documents whose keys begin with them.",
-            (AT, SCHEMA_VERSION, FIELDS, LONGS, IF_NONE_MATCH, *listings.LISTING),
+            (AT, SCHEMA_VERSION, COLUMNS, LONGS, IF_NONE_MATCH, *listings.LISTING),
             gives={200: (JSON, AVRO, LINES, CONTAINER), 304: ()},
         ),
         Operation(
@@ -103,18 +103,18 @@ async def get(call: Call) -> Response:
     if found.expires_ms:
         headers["Cortado-Expires-Ms"] = str(found.expires_ms)
     if call.wanted((JSON, AVRO)) == AVRO:
-        if call.text("fields") is not None:
-            raise InvalidArgument("fields", f"must not be given together with Accept: {AVRO}")
+        if call.text("columns") is not None:
+            raise InvalidArgument("columns", f"must not be given together with Accept: {AVRO}")
         schema_id, body = await table.codec.encode(found.value)
         return Response(body, 200, {**headers, "Cortado-Schema-Id": str(schema_id)}, AVRO)
     return json_response(document_json(call, found), headers=headers)
 
 
 async def _found(call: Call, table: AsyncTable, key: Key) -> Document | None:
-    fields = call.fields()
-    if fields is None:
+    columns = call.columns()
+    if columns is None:
         return await table.get(key)
-    scan = Scan(prefix=key, columns=fields, with_versions=True)
+    scan = Scan(prefix=key, columns=columns, with_versions=True)
     found, _ = await table.open_page(scan, b"", rows_max=1, bytes_max=1)
     return found[0] if found else None
 

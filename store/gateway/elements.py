@@ -26,23 +26,23 @@ from cortado.store.keys.names import shown
 _LOG: Final = logging.getLogger(__name__)
 
 LINES: Final = "application/x-ndjson"
-COUNT_MAX: Final = 1_000
-COUNT_DEFAULT: Final = 100
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
 PAGE_BYTES_MAX: Final = 4 << 20
 """A page that has so many bytes ends, however few elements it has."""
 PIECE_BYTES: Final = 64 << 10
 """So many bytes of lines are sent at a time, or one line."""
 
-COUNT: Final = Parameter("count", f"Elements of a page, at most {COUNT_MAX}; default {COUNT_DEFAULT}.", kind="integer")
+LIMIT: Final = Parameter("limit", f"Elements of a page, at most {LIMIT_MAX}; default {LIMIT_DEFAULT}.", kind="integer")
 PAGE: Final = Parameter("page", "Continue after a page: its next.", field="page_token")
-LOWER: Final = Parameter("lower", "From this key on: a part, or a JSON array of parts.")
-UPPER: Final = Parameter("upper", "Up to this key, without it.", field="range.upper")
+START: Final = Parameter("start", "From this key on: a part, or a JSON array of parts.")
+END: Final = Parameter("end", "Up to this key, without it.", field="range.upper")
 REVERSE: Final = Parameter("reverse", "From the last key to the first.", kind="boolean")
 
 
-def count_of(call: Call) -> int:
+def limit_of(call: Call) -> int:
     """Return how many elements a page may have."""
-    return call.number("count", 1, COUNT_MAX) or COUNT_DEFAULT
+    return call.number("limit", 1, LIMIT_MAX) or LIMIT_DEFAULT
 
 
 def token_of(call: Call) -> bytes:

@@ -4,8 +4,8 @@
 
     GET /v1/db/{database}/{table}                    all, in the order of the key
     GET /v1/db/{database}/{table}/{part}/{part}      those whose key begins so (all parts: one document)
-    GET ...?index=by_name                            the parts, lower and upper are those of the index
-    GET ...?query=left > 10 and name = 'tea'         in the filter grammar
+    GET ...?index=by_name                            the parts, start and end are those of the index
+    GET ...?filter=left > 10 and name = 'tea'         in the filter grammar
     GET /v1/kv/{namespace}?prefix=user/              pairs
 """
 
@@ -23,17 +23,17 @@ from cortado.store.client.documents import Document
 from cortado.store.client.kv import KvPair, range_of
 from cortado.store.client.scans import Scan
 from cortado.store.client.table import AsyncTable
-from cortado.store.gateway.calls import AT, FIELDS, JSON, LONGS, SCHEMA_VERSION, Call, Operation, Parameter
+from cortado.store.gateway.calls import AT, COLUMNS, JSON, LONGS, SCHEMA_VERSION, Call, Operation, Parameter
 from cortado.store.gateway.containers import CONTAINER, container_response
 from cortado.store.gateway.elements import (
-    COUNT,
+    END,
+    LIMIT,
     LINES,
-    LOWER,
     PAGE,
     PAGE_BYTES_MAX,
     REVERSE,
-    UPPER,
-    count_of,
+    START,
+    limit_of,
     lines_response,
     page_response,
     token_of,
@@ -45,12 +45,12 @@ from cortado.store.transfer.key_text import parse_bound, parse_key
 
 TABLE: Final = "/v1/db/{database}/{table}"
 
-QUERY: Final = Parameter("query", "Only documents for which this is true, in the filter grammar.", field="filter")
+FILTER: Final = Parameter("filter", "Only documents for which this is true, in the filter grammar.")
 INDEX: Final = Parameter("index", "By this index: its order, its parts.")
 PREFIX: Final = Parameter("prefix", r"Keys that begin so; \xNN is a byte.")
 KEYS_ONLY: Final = Parameter("keysOnly", "Leave the values out.", kind="boolean")
 
-LISTING: Final = (QUERY, INDEX, LOWER, UPPER, REVERSE, COUNT, PAGE)
+LISTING: Final = (FILTER, INDEX, START, END, REVERSE, LIMIT, PAGE)
 """The parameters of a call for several documents, beside those of a call for one."""
 
 
@@ -62,7 +62,7 @@ def operations() -> list[Operation]:
             TABLE,
             documents,
             "The documents of a table, in pages, as lines or as an Avro file.",
-            (AT, SCHEMA_VERSION, FIELDS, LONGS, *LISTING),
+            (AT, SCHEMA_VERSION, COLUMNS, LONGS, *LISTING),
             gives={200: (JSON, LINES, CONTAINER)},
         ),
         Operation(
@@ -70,7 +70,7 @@ def operations() -> list[Operation]:
             "/v1/kv/{namespace}",
             pairs,
             "The pairs of a namespace, in pages or as lines.",
-            (AT, PREFIX, LOWER, UPPER, REVERSE, KEYS_ONLY, COUNT, PAGE),
+            (AT, PREFIX, START, END, REVERSE, KEYS_ONLY, LIMIT, PAGE),
             gives={200: (JSON, LINES)},
         ),
     ]
@@ -87,7 +87,7 @@ async def documents(call: Call) -> Response:
     if wanted == CONTAINER:
         _check_no_pages(call, CONTAINER)
         return await _container(call, table, scan)
-    found, rest = await table.open_page(scan, token_of(call), rows_max=count_of(call), bytes_max=PAGE_BYTES_MAX)
+    found, rest = await table.open_page(scan, token_of(call), rows_max=limit_of(call), bytes_max=PAGE_BYTES_MAX)
     return page_response([_element(call, each) for each in found], rest)
 
 
@@ -99,7 +99,7 @@ async def _document_lines(call: Call, table: AsyncTable, scan: Scan) -> AsyncGen
 
 async def _container(call: Call, table: AsyncTable, scan: Scan) -> Response:
     if scan.columns is not None:
-        raise InvalidArgument("fields", f"must not be given together with Accept: {CONTAINER}")
+        raise InvalidArgument("columns", f"must not be given together with Accept: {CONTAINER}")
     version, schema = await table.codec.schema()
     # The whole file has one schema, also if another version is registered meanwhile.
     pinned = call.client.table(table.full_name, schema_version=version.version)
@@ -111,7 +111,7 @@ def _element(call: Call, document: Document) -> dict[str, Any]:
 
 
 async def _parts(call: Call) -> tuple[KeyPart, ...]:
-    """Return those that the path, lower and upper speak of, as of the time that is read."""
+    """Return those that the path, start and end speak of, as of the time that is read."""
     client, index = call.reader(), call.text("index")
     table = call.table(client)
     descriptor = await table.descriptor()
@@ -125,19 +125,17 @@ async def _parts(call: Call) -> tuple[KeyPart, ...]:
 
 def _scan(call: Call, parts: tuple[KeyPart, ...]) -> Scan:
     prefix = call.rest("key")
-    lower, upper = call.text("lower"), call.text("upper")
-    if prefix and (lower is not None or upper is not None):
-        raise InvalidArgument(
-            "lower" if lower is not None else "upper", "must not be given together with parts of a key"
-        )
+    start, end = call.text("start"), call.text("end")
+    if prefix and (start is not None or end is not None):
+        raise InvalidArgument("start" if start is not None else "end", "must not be given together with parts of a key")
     nullable = 0 if call.text("index") is None else len(parts)
     return Scan(
-        lower=parse_bound(lower, parts, "lower", nullable=nullable),
-        upper=parse_bound(upper, parts, "upper", nullable=nullable),
+        start=parse_bound(start, parts, "start", nullable=nullable),
+        end=parse_bound(end, parts, "end", nullable=nullable),
         prefix=parse_key(prefix, parts, prefix=True, nullable=nullable) if prefix else None,
         index=call.text("index"),
-        filter=call.text("query"),
-        columns=call.fields(),
+        filter=call.text("filter"),
+        columns=call.columns(),
         reverse=call.flag("reverse"),
         at=call.text("at"),
         with_versions=True,
@@ -147,17 +145,17 @@ def _scan(call: Call, parts: tuple[KeyPart, ...]) -> Scan:
 async def pairs(call: Call) -> Response:
     """Return the pairs of a range of a namespace."""
     namespace = call.client.kv(call.name("namespace"))
-    lower, upper, prefix = _bytes(call, "lower") or b"", _bytes(call, "upper") or b"", _bytes(call, "prefix")
+    start, end, prefix = _bytes(call, "start") or b"", _bytes(call, "end") or b"", _bytes(call, "prefix")
     keys_only, reverse, at = call.flag("keysOnly"), call.flag("reverse"), call.text("at")
     if call.wanted((JSON, LINES)) == LINES:
         _check_no_pages(call, LINES)
         found = namespace.scan_pages(
-            lower or b"", upper or b"", prefix=prefix, reverse=reverse, at=at, keys_only=keys_only
+            start or b"", end or b"", prefix=prefix, reverse=reverse, at=at, keys_only=keys_only
         )
         return await lines_response(call, _pair_lines(found, keys_only=keys_only))
-    within = range_of(lower or b"", upper or b"", prefix)
+    within = range_of(start or b"", end or b"", prefix)
     page, rest = await namespace.open_page(
-        within, token_of(call), rows_max=count_of(call), reverse=reverse, at=at, keys_only=keys_only
+        within, token_of(call), rows_max=limit_of(call), reverse=reverse, at=at, keys_only=keys_only
     )
     return page_response([_pair_json(each, keys_only=keys_only) for each in page], rest)
 
@@ -183,6 +181,6 @@ def _bytes(call: Call, name: str) -> bytes | None:
 
 
 def _check_no_pages(call: Call, kind: str) -> None:
-    for name in ("page", "count"):
+    for name in ("page", "limit"):
         if call.text(name) is not None:
             raise InvalidArgument(name, f"must not be given together with Accept: {kind}, which has no pages")

@@ -184,7 +184,7 @@ def _joined(ranges: Sequence[KeyRange], part_rows: int) -> Iterator[KeyRange]:
         rows += each.rows
         is_last = place == len(ranges) - 1
         if is_last or rows + ranges[place + 1].rows > part_rows:
-            yield KeyRange(ranges[first].lower, each.upper, rows)
+            yield KeyRange(ranges[first].start, each.end, rows)
             rows, first = 0, place + 1
 
 

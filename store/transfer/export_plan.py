@@ -46,7 +46,7 @@ class Part:
 
     @classmethod
     def of(cls, path: str, range: KeyRange, key: Sequence[KeyPart]) -> Part:
-        return cls(path, _bound_text(range.lower, key), _bound_text(range.upper, key), range.rows)
+        return cls(path, _bound_text(range.start, key), _bound_text(range.end, key), range.rows)
 
     def bounds(self) -> tuple[Key | None, Key | None]:
         return _bound(self.lower), _bound(self.upper)

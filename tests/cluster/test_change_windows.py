@@ -52,7 +52,7 @@ def taken(table, place, window):  # type: ignore[no-untyped-def]
     """The changes of a window, part by part."""
     found = []
     for part in window.ranges:
-        with table.watch(part.lower, part.upper, after=place, until=window.until) as watch:
+        with table.watch(part.start, part.end, after=place, until=window.until) as watch:
             of_part = [
                 ("put" if isinstance(each, Changed) else "delete", each.key[0])
                 for each in watch
@@ -73,7 +73,7 @@ def test_windows_of_pairs_with_asyncio(three_nodes: Cluster) -> None:
                 await pairs.put(b"k%d" % number, b"v" * 100)
             window = await pairs.window(b"k", b"l", after=began, bytes_max=500, parts=2)
             assert window.changes == 3
-            assert [(each.lower, each.upper, each.changes) for each in window.ranges] == [
+            assert [(each.start, each.end, each.changes) for each in window.ranges] == [
                 (b"k", b"k1", 1),
                 (b"k1", b"l", 2),
             ]
@@ -82,6 +82,6 @@ def test_windows_of_pairs_with_asyncio(three_nodes: Cluster) -> None:
             assert {type(event) for event in events} == {Resolved}
             assert events[-1].ts == window.until
             rest = await pairs.window(after=window.until)
-            assert (rest.changes, rest.ranges[0].lower, rest.ranges[0].upper) == (7, None, None)
+            assert (rest.changes, rest.ranges[0].start, rest.ranges[0].end) == (7, None, None)
 
     asyncio.run(scenario())

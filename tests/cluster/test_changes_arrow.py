@@ -136,7 +136,7 @@ def test_a_part_of_a_window_alone(client: Client, database: str) -> None:
     window = table.window(after=began, parts=4)
     found = []
     for part in window.ranges:
-        batches = table.changes_arrow(part.lower, part.upper, after=began, until=window.until)
+        batches = table.changes_arrow(part.start, part.end, after=began, until=window.until)
         found.append([each for batch in batches for each in batch["id"].to_pylist()])
     assert [len(each) for each in found] == [part.changes for part in window.ranges]
     assert sorted(each for ids in found for each in ids) == sorted([*range(5_000), 7])

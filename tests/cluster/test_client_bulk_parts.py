@@ -95,7 +95,7 @@ def test_arrow_updates_and_deletes_by_its_columns(items: Table) -> None:
     pa = pytest.importorskip("pyarrow")
     batch = pa.RecordBatch.from_pylist([{"name": "new", "id": n, "stock": -1} for n in range(100)])
     assert items.bulk_arrow([batch], mode="update", columns=["id", "name"]).written == 100
-    assert [(each.value["name"], each.value["stock"]) for each in items.scan(upper=2)] == [("new", 0), ("new", 1)]
+    assert [(each.value["name"], each.value["stock"]) for each in items.scan(end=2)] == [("new", 0), ("new", 1)]
     assert items.bulk_arrow([batch.slice(0, 99)], mode="delete").written == 99
     first = next(iter(items.scan()))
     assert first.value == {"id": 99, "name": "new", "stock": 99}

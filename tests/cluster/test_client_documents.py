@@ -239,10 +239,10 @@ def test_a_split_covers_the_table_once(year: Table) -> None:
     ts, ranges = year.split(4)
     assert len(ranges) == 4
     assert sum(each.rows for each in ranges) == 400
-    assert ranges[0].lower is None
-    assert ranges[-1].upper is None
+    assert ranges[0].start is None
+    assert ranges[-1].end is None
     year.put(flight(9999))
-    found = [d.value["flight"] for each in ranges for d in year.scan(each.lower, each.upper, at=ts)]
+    found = [d.value["flight"] for each in ranges for d in year.scan(each.start, each.end, at=ts)]
     assert len(found) == 400
 
 

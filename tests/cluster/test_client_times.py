@@ -70,10 +70,10 @@ def test_keys_changes_and_bounds_are_truncated_alike(events: Table) -> None:
         events.put({"at": FINE + timedelta(milliseconds=number), "id": number, "seen": FINE})
     events.update((FINE, 0), {"seen": FINE + timedelta(seconds=1), "stops": [{"at": FINE}]})
     assert [found.value["id"] for found in events.get_many([(FINE, 0)]) if found is not None] == [0]
-    assert [found.value["id"] for found in events.scan(lower=FINE, upper=FINE + timedelta(milliseconds=2))] == [0, 1]
+    assert [found.value["id"] for found in events.scan(start=FINE, end=FINE + timedelta(milliseconds=2))] == [0, 1]
     assert [found.value["id"] for found in events.scan(prefix=FINE)] == [0]
     assert [found.value["id"] for found in events.scan(prefix=FINE, index="by_seen")] == [1, 2]
-    assert events.count(upper=FINE) == 0
+    assert events.count(end=FINE) == 0
     assert events.delete((FINE, 0))
     assert events.get((FINE, 0)) is None
 

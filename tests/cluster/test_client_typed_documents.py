@@ -101,7 +101,7 @@ def test_instances_go_in_and_come_out_of_every_call(client: Client, database: st
         txn.table(orders, document_type=Order).put(order(6))
     changed = table.update(6, {"state": State.SENT, "lines": [Line("other", Decimal("2.00"))]})
     assert changed.value == Order(6, State.SENT, [Line("other", Decimal("2.00"))])
-    assert [document.value for document in table.scan(upper=4)] == [order(1), order(2), order(3)]
+    assert [document.value for document in table.scan(end=4)] == [order(1), order(2), order(3)]
     assert [document.value.id for document in table.scan(prefix="SENT", index="by_state")] == [6]
     assert table.get_many([1, 9])[0] == found
     assert client.table(orders, document_type=OrderDict).get(6).value["state"] is State.SENT  # type: ignore[union-attr]

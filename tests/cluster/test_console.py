@@ -223,7 +223,8 @@ def test_stored_markup_is_shown_and_never_obeyed(console: Gateway) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [*PAGES, "/ui/schemas/console.docs", "/ui/pairs/carts?at=%3Cscript%3E", "/ui/data/console/items?query=%3Cscript%3E",
+    [*PAGES, "/ui/schemas/console.docs", "/ui/pairs/carts?at=%3Cscript%3E",
+     "/ui/data/console/items?filter=%3Cscript%3E",
      f"/ui/data/console/items/{quote(SCRIPT, safe='')}", f"/ui/pairs/carts/{quote(SCRIPT, safe='')}",
      f"/ui/data/console/{quote(SCRIPT, safe='')}", f"/ui/pairs/{quote(SCRIPT, safe='')}",
      f"/ui/schemas/{quote(SCRIPT, safe='')}", f"/ui/calls?node={quote(SCRIPT, safe='')}",
@@ -332,10 +333,10 @@ def test_tables_are_listed_with_their_keys(console: Gateway) -> None:
 
 
 def test_rows_are_filtered_ordered_and_told_when_none_is_so(console: Gateway) -> None:
-    found = get(console, "/ui/data/console/items?query=left+%3E+5&order=down&index=&at=").text
+    found = get(console, "/ui/data/console/items?filter=left+%3E+5&order=down&index=&at=").text
     assert "1 rows as of now" in found
-    assert "No row is so" in get(console, "/ui/data/console/items?query=left+%3E+500").text
-    assert "These rows cannot be shown" in get(console, "/ui/data/console/items?query=left+%3E").text
+    assert "No row is so" in get(console, "/ui/data/console/items?filter=left+%3E+500").text
+    assert "These rows cannot be shown" in get(console, "/ui/data/console/items?filter=left+%3E").text
     assert "at: must" in get(console, "/ui/data/console/items?at=yesterday").text
 
 

@@ -99,7 +99,7 @@ def test_a_flipped_byte_is_data_loss_that_names_the_key_and_never_a_wrong_row(cl
         found = rows.get(number)
         assert found is not None
         assert found.value["text"][:length] == row(number, 0)["text"]
-    assert [each.value["id"] for each in rows.scan(upper=(DAMAGED,))] == list(range(DAMAGED))
+    assert [each.value["id"] for each in rows.scan(end=(DAMAGED,))] == list(range(DAMAGED))
     assert len(list(rows.scan(index="by_group", prefix=((DAMAGED + 1) % 5,)))) == ROWS // 5
     rows.update(DAMAGED + 1, {"text": "new"})
     kv.put(b"the damaged key", b"written again")

@@ -319,7 +319,7 @@ def received(connection: socket.socket) -> bytes:
 
 def test_streams_whose_readers_have_gone_end_at_the_node(node: ServerProcess, tmp_path: Path) -> None:
     with gateway_process(node.endpoint, tmp_path) as running, NodeStatistics(node.endpoint) as statistics:
-        for path, more in ((b"/v1/kv/large", LINES), (b"/v1/kv/ns:watch", b""), (b"/v1/kv/large?count=1", b"")):
+        for path, more in ((b"/v1/kv/large", LINES), (b"/v1/kv/ns:watch", b""), (b"/v1/kv/large?limit=1", b"")):
             for _ in range(10):
                 with running.connect(receive_bytes=4_096) as vanishing:
                     vanishing.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + more + END)

@@ -33,7 +33,7 @@ def test_a_scan_of_a_large_table_holds_no_tenth_of_it(tmp_path: Path) -> None:
 
         def scanned(upper: int | None) -> int:
             # A client holds some batches at a time: of the usual size they would be much of this table.
-            return sum(batch.num_rows for batch in table.scan_arrow(upper=upper, batch_rows=500, at=then))
+            return sum(batch.num_rows for batch in table.scan_arrow(end=upper, batch_rows=500, at=then))
 
         # The memory that both keep after a first scan: threads, buffers, and the pools of their allocators.
         assert scanned(ROWS // 4) == ROWS // 4

@@ -332,7 +332,7 @@ def split(
         declared = handle.descriptor.key
         bounds = parse_bound(lower, declared, "--from"), parse_bound(upper, declared, "--to")
         ts, ranges = handle.split(parts, *bounds)
-    found = [(key_to_json(each.lower), key_to_json(each.upper), each.rows) for each in ranges]
+    found = [(key_to_json(each.start), key_to_json(each.end), each.rows) for each in ranges]
     return Rows(
         ("from", "to (exclusive)", "rows, about"),
         [

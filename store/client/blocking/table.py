@@ -126,66 +126,66 @@ class Table(Generic[D]):
 
     def scan(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         **options: Unpack[ScanOptions],
     ) -> Iterator[Document[D]]:
-        scan = Scan(lower, upper, **options, with_versions=True)
+        scan = Scan(start, end, **options, with_versions=True)
         return each(run(self._core.open_scan(scan)))
 
     def scan_batches(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         with_versions: bool = False,
         **options: Unpack[ScanOptions],
     ) -> Iterator[RowBatch]:
-        scan = Scan(lower, upper, **options, with_versions=with_versions)
+        scan = Scan(start, end, **options, with_versions=with_versions)
         return steps(run(self._core.open_batches(scan)))
 
     def aggregate(
         self,
         aggregates: str,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> list[dict[str, Any]]:
-        return run(self._core.aggregate(aggregates, lower, upper, group_by=group_by, **options))
+        return run(self._core.aggregate(aggregates, start, end, group_by=group_by, **options))
 
     def aggregate_arrow(
         self,
         aggregates: str,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         group_by: str | Sequence[str] | None = None,
         **options: Unpack[AggregateOptions],
     ) -> pa.Table:
-        return run(self._core.aggregate_arrow(aggregates, lower, upper, group_by=group_by, **options))
+        return run(self._core.aggregate_arrow(aggregates, start, end, group_by=group_by, **options))
 
-    def count(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
-        return run(self._core.count(lower, upper, **options))
+    def count(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[AggregateOptions]) -> int:
+        return run(self._core.count(start, end, **options))
 
     def aggregate_groups(
         self,
         aggregates: str,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         group_by: str | Sequence[str] | None = None,
         groups_max: int = GROUPS_MAX,
         **options: Unpack[AggregateOptions],
     ) -> Groups:
         core = self._core
-        return run(core.aggregate_groups(aggregates, lower, upper, group_by=group_by, groups_max=groups_max, **options))
+        return run(core.aggregate_groups(aggregates, start, end, group_by=group_by, groups_max=groups_max, **options))
 
     def watch(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         prefix: KeyLike = None,
         after: At = None,
@@ -195,8 +195,8 @@ class Table(Generic[D]):
         resolved_ms: int = 1_000,
     ) -> Watch[Key, Document[D]]:
         core = self._core.watch(
-            lower,
-            upper,
+            start,
+            end,
             prefix=prefix,
             after=after,
             until=until,
@@ -208,8 +208,8 @@ class Table(Generic[D]):
 
     def progress(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         prefix: KeyLike = None,
         after: At = None,
@@ -217,12 +217,12 @@ class Table(Generic[D]):
         resolved_ms: int = 1_000,
     ) -> Watch[Key, Document[D]]:
         core = self._core
-        return Watch(core.progress(lower, upper, prefix=prefix, after=after, until=until, resolved_ms=resolved_ms))
+        return Watch(core.progress(start, end, prefix=prefix, after=after, until=until, resolved_ms=resolved_ms))
 
     def changes_arrow(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         after: At,
         until: At,
@@ -231,12 +231,12 @@ class Table(Generic[D]):
         batch_rows: int = ARROW_BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         options = WatchOptions(after, until, initial_state, with_previous)
-        return steps(run(self._core.open_changes((lower, upper, None), options, batch_rows)))
+        return steps(run(self._core.open_changes((start, end, None), options, batch_rows)))
 
     def window(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         after: At,
         until: At = None,
@@ -245,12 +245,12 @@ class Table(Generic[D]):
         parts: int = 1,
     ) -> ChangeWindow[Key]:
         bounds = {"changes_max": changes_max, "bytes_max": bytes_max}
-        return run(self._core.window(lower, upper, after=after, until=until, parts=parts, **bounds))
+        return run(self._core.window(start, end, after=after, until=until, parts=parts, **bounds))
 
     def split(
-        self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
+        self, parts: int, start: KeyLike = None, end: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
-        return run(self._core.split(parts, lower, upper, at=at))
+        return run(self._core.split(parts, start, end, at=at))
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 
@@ -375,24 +375,24 @@ class Table(Generic[D]):
 
     def scan_arrow(
         self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
+        start: KeyLike = None,
+        end: KeyLike = None,
         *,
         batch_rows: int = ARROW_BATCH_ROWS,
         **options: Unpack[ScanOptions],
     ) -> Iterator[pa.RecordBatch]:
         columns = options.pop("columns", None)
-        scan = Scan(lower, upper, **options)
+        scan = Scan(start, end, **options)
         return steps(run(self._core.open_arrow(scan, columns, batch_rows)))
 
-    def to_arrow(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
-        return run(self._core.to_arrow(lower, upper, **options))
+    def to_arrow(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
+        return run(self._core.to_arrow(start, end, **options))
 
-    def to_pandas(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pd.DataFrame:
-        return run(self._core.to_pandas(lower, upper, **options))
+    def to_pandas(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]) -> pd.DataFrame:
+        return run(self._core.to_pandas(start, end, **options))
 
-    def to_polars(self, lower: KeyLike = None, upper: KeyLike = None, **options: Unpack[ScanOptions]) -> pl.DataFrame:
-        return run(self._core.to_polars(lower, upper, **options))
+    def to_polars(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]) -> pl.DataFrame:
+        return run(self._core.to_polars(start, end, **options))
 
     def bulk_arrow(
         self,

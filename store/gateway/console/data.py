@@ -103,7 +103,7 @@ async def rows(call: Call, visitor: Visitor) -> Response:
             found, same, token = differ.rows, differ.same, differ.token
     except CortadoError as error:
         found = error
-    asked = {name: call.text(name) for name in ("query", "index", "at", "compare", "order")}
+    asked = {name: call.text(name) for name in ("filter", "index", "at", "compare", "order")}
     more = next_of(token)
     return page(
         visitor,

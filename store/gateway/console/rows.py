@@ -77,7 +77,7 @@ def _scan(call: Call, at: str | None) -> Scan:
         raise InvalidArgument("order", "must be up or down", str(call.text("order")))
     return Scan(
         index=call.text("index") or None,
-        filter=call.text("query") or None,
+        filter=call.text("filter") or None,
         reverse=call.text("order") == "down",
         at=at,
         with_versions=True,

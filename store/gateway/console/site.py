@@ -26,7 +26,7 @@ Page: TypeAlias = Callable[[Call, Visitor], Awaitable[Response]]
 
 _FILES: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _ROWS: Final = (
-    Parameter("query", "Only rows for which this is true, in the filter grammar."),
+    Parameter("filter", "Only rows for which this is true, in the filter grammar."),
     Parameter("index", "By this index: its order."),
     Parameter("order", "up or down."),
     Parameter("at", "As of a timestamp or a time; empty: now."),

@@ -152,7 +152,7 @@ class Model:
             found, page = [], ""
             count = self._chosen.choice((1, 3, 100))
             while page is not None:
-                told = self._call("GET", f"{root}?count={count}" + (f"&page={page}" if page else "")).json()
+                told = self._call("GET", f"{root}?limit={count}" + (f"&page={page}" if page else "")).json()
                 found += told["elements"]
                 page = told["next"]
         stored = self.stored[root]

@@ -116,7 +116,7 @@ def test_a_filter_bounds_and_a_time_choose_the_rows(client: Client) -> None:
     assert table.count(10, 20) == 10
     assert table.count(prefix=(5,)) == 1
     assert table.count(5, 5) == 0
-    assert table.aggregate("max(id) as most", upper=20, filter="shop = 'north'") == [{"most": 18}]
+    assert table.aggregate("max(id) as most", end=20, filter="shop = 'north'") == [{"most": 18}]
 
 
 def test_rows_of_older_versions_are_read_by_their_own_schema(client: Client) -> None:
@@ -127,7 +127,7 @@ def test_rows_of_older_versions_are_read_by_their_own_schema(client: Client) -> 
 
 
 def test_group_fields_may_be_several_nested_and_named(client: Client) -> None:
-    rows = client.table("shop.sales").aggregate("COUNT(*) AS n", group_by=["place.city as city", "shop"], upper=6)
+    rows = client.table("shop.sales").aggregate("COUNT(*) AS n", group_by=["place.city as city", "shop"], end=6)
     assert rows == [
         {"city": "Oslo", "shop": None, "n": 1},
         {"city": "Oslo", "shop": "north", "n": 1},
@@ -136,7 +136,7 @@ def test_group_fields_may_be_several_nested_and_named(client: Client) -> None:
         {"city": "Rome", "shop": "north", "n": 1},
         {"city": "Rome", "shop": "south", "n": 1},
     ]
-    [quoted] = client.table("shop.sales").aggregate('sum("items") as "the sum", count(`place`.city)', upper=2)
+    [quoted] = client.table("shop.sales").aggregate('sum("items") as "the sum", count(`place`.city)', end=2)
     assert quoted == {"the sum": 1, "count(place.city)": 2}
 
 
@@ -166,7 +166,7 @@ def test_groups_of_several_ranges_are_merged(client: Client) -> None:
     table = client.table("shop.sales")
     asked = {"aggregates": "count(*) as n, avg(units) as u, max(price) as p", "group_by": "shop"}
     whole = table.aggregate(**asked)
-    low, high = table.aggregate_groups(upper=33, **asked), table.aggregate_groups(lower=33, **asked)
+    low, high = table.aggregate_groups(end=33, **asked), table.aggregate_groups(start=33, **asked)
     low.merge(high)
     assert low.rows() == whole
     with pytest.raises(TooLarge, match="more than 2: group by fewer fields, or raise groups_max"):
@@ -239,11 +239,11 @@ def test_names_of_what_is_not_there_are_refused(client: Client) -> None:
 def test_a_sum_that_overflows_is_told_when_all_is_merged(client: Client) -> None:
     table = client.table("shop.large")
     with pytest.raises(InvalidArgument, match=rf"sum\(units\) of field units is more than fits a long.*{MOST + 1}"):
-        table.aggregate("sum(units)", upper=3)
+        table.aggregate("sum(units)", end=3)
     with pytest.raises(InvalidArgument, match=r"sum\(cost\) of field cost is more than fits a decimal of 38 digits"):
-        table.aggregate("sum(cost)", upper=3)
-    assert table.aggregate("sum(units) as u, sum(cost) as c", upper=4) == [{"u": MOST, "c": WIDE}]
-    assert table.aggregate("avg(units) as u", upper=3) == [{"u": 2.0**62}]
+        table.aggregate("sum(cost)", end=3)
+    assert table.aggregate("sum(units) as u, sum(cost) as c", end=4) == [{"u": MOST, "c": WIDE}]
+    assert table.aggregate("avg(units) as u", end=3) == [{"u": 2.0**62}]
     [row] = table.aggregate("max(price) as most, min(price) as least")
     assert math.isnan(row["most"]) and row["least"] == 0.25
 

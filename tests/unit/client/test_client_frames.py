@@ -117,7 +117,7 @@ def test_a_frame_of_polars_keeps_types_nulls_and_large_numbers(client: Client) -
 def test_rows_and_columns_are_chosen_as_in_a_scan(client: Client, way: str) -> None:
     read = getattr(client.table("d.trips"), way)
     assert read(columns=["meters", "id"]).shape == (2, 2)
-    assert read(2).shape[0] == read(upper=2).shape[0] == read(prefix=2).shape[0] == read(limit=1).shape[0] == 1
+    assert read(2).shape[0] == read(end=2).shape[0] == read(prefix=2).shape[0] == read(limit=1).shape[0] == 1
     assert list(read(filter="meters is null", columns=["id"])["id"]) in ([2], [pa.scalar(2)])
     assert [int(str(each)) for each in read(reverse=True, columns=["id"])["id"]] == [2, 1]
     with pytest.raises(NotFound, match="speed"):

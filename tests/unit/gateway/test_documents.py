@@ -73,11 +73,11 @@ def test_conditions_decide_what_is_put_and_deleted(served: Gateway) -> None:
 def test_fields_are_chosen_and_the_past_is_read(served: Gateway) -> None:
     old = put(served, "chosen", name="old", left=1).strip('"')
     put(served, "chosen", name="new", left=2)
-    assert served.request("GET", f"{ITEMS}/chosen?fields=left,name").json() == {"left": 2, "name": "new"}
+    assert served.request("GET", f"{ITEMS}/chosen?columns=left,name").json() == {"left": 2, "name": "new"}
     assert served.request("GET", f"{ITEMS}/chosen", params={"at": old}).json()["name"] == "old"
-    both = served.request("GET", f"{ITEMS}/chosen", params={"at": old, "fields": "name"})
+    both = served.request("GET", f"{ITEMS}/chosen", params={"at": old, "columns": "name"})
     assert (both.json(), both.headers["ETag"]) == ({"name": "old"}, f'"{old}"')
-    refused = served.request("GET", f"{ITEMS}/chosen?fields=nothing")
+    refused = served.request("GET", f"{ITEMS}/chosen?columns=nothing")
     assert (refused.status_code, refused.json()["reason"]) == (404, "NOT_FOUND")
 
 
@@ -105,7 +105,7 @@ def test_the_text_that_is_null_in_an_index_is_a_key_like_others(served: Gateway)
     by_name = {given: served.request("GET", f"{ITEMS}/{given}?index=by_name").json() for given in ("%5C%5CN", "%5CN")}
     assert [each["value"]["id"] for each in by_name["%5C%5CN"]["elements"]] == [text]
     assert by_name["%5CN"]["elements"] == []
-    within = {"lower": text, "upper": f"{text}0"}
+    within = {"start": text, "end": f"{text}0"}
     assert [each["value"]["id"] for each in served.request("GET", ITEMS, params=within).json()["elements"]] == [text]
     seen = served.request("GET", f"{ITEMS}/%5CN:watch", params={"initialState": "true", "until": stored.json()["etag"]})
     assert '"key": ["\\\\N"]' in seen.text

@@ -167,7 +167,7 @@ SAID = {
     "what is no content of a chunked body": size(http.HEAD_BYTES_MAX),
     "items of a body of JSON": count(json_bounds.ITEMS_MAX),
     "nesting of a body of JSON": count(json_bounds.DEPTH_MAX),
-    "elements of a page": count(elements.COUNT_MAX),
+    "elements of a page": count(elements.LIMIT_MAX),
     "an idempotency key": characters(idempotency.CHARACTERS_MAX),
     "versions in one answer": count(declarations.SCHEMAS_MAX),
 }
