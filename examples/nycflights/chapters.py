@@ -14,14 +14,12 @@ from rich.table import Table
 
 from cortado import Client, Timestamp
 from cortado.errors import IncompatibleSchema
-from cortado.store.client import Index
 from examples.nycflights import checking
 from examples.nycflights.checking import Difference
-from examples.nycflights.dataset import TABLES, TableSource, schema_file
+from examples.nycflights.dataset import DATABASE, TABLES, DemoTable, schema_file
 from examples.nycflights.failover import Failovers
 from examples.nycflights.loading import following, load_all
 
-DATABASE = "nyc"
 FLIGHTS = f"{DATABASE}.flights"
 NEW_FLIGHTS = 500
 READ_PARTITIONS = 4
@@ -62,10 +60,9 @@ def create_tables(stage: Stage) -> None:
     shown = Table("table", "schema", "primary key", "indexes", "fields")
     for table in TABLES:
         full_name = f"{DATABASE}.{table.name}"
-        version = stage.client.schemas.register(full_name, table.schema_file.read_text())
-        indexes = [Index(name, list(fields), unique=unique) for name, fields, unique in table.indexes]
-        stage.client.create_table(full_name, key=list(table.key), indexes=indexes)
-        kinds = [f"{name} ({', '.join(fields)}){' unique' if unique else ''}" for name, fields, unique in table.indexes]
+        version = stage.client.schemas.register(full_name, table.schema)
+        stage.client.create_table(full_name, key=list(table.key), indexes=table.indexes)
+        kinds = [f"{each.name} ({', '.join(each.parts)}){' unique' if each.unique else ''}" for each in table.indexes]
         fields = str(len(stage.client.schemas.get_by_id(version.schema_id).record.fields))
         shown.add_row(full_name, f"version {version.version}", ", ".join(table.key), ", ".join(kinds) or "-", fields)
     stage.console.print(shown)
@@ -162,7 +159,7 @@ def answer_with_spark(stage: Stage, at: Timestamp) -> None:
     stage.console.print("  pandas agrees: the answer, every table's rows, every column's nulls, and every cell")
 
 
-def _check_table(stage: Stage, table: TableSource, at: Timestamp) -> None:
+def _check_table(stage: Stage, table: DemoTable, at: Timestamp) -> None:
     frame = stage.read(f"{DATABASE}.{table.name}", at)
     doubles = [name for name, kind in frame.dtypes if kind in ("double", "float")]
     counts = frame.agg(
@@ -193,7 +190,7 @@ def travel_in_time(stage: Stage) -> None:
     flight = found[0].value
     key = (flight["time_hour"], flight["carrier"], flight["flight"])
     before = flights.get(key)
-    flights.update(key, {"arr_delay": 42, "remark": "corrected by hand"}, if_etag=found[0].etag)
+    flights.update(key, {"arr_delay": 42, "remark": "corrected by hand"}, if_match=found[0].etag)
     after = flights.get(key)
     past = flights.get(key, at=found[0].ts)
     if before is None or after is None or past is None or past.value != before.value or after.value["arr_delay"] != 42:
@@ -212,5 +209,5 @@ def travel_in_time(stage: Stage) -> None:
     )
 
 
-def _source(name: str) -> TableSource:
+def _source(name: str) -> DemoTable:
     return next(table for table in TABLES if table.name == name)

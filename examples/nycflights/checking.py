@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from examples.nycflights.dataset import TABLES, TableSource, read_with_pandas
+from examples.nycflights.dataset import TABLES, DemoTable, read_with_pandas
 
 DELAY_TOLERANCE = 1e-9
 
@@ -35,7 +35,7 @@ def check_delays(found: list[tuple[str, float, int]], expected: pd.DataFrame) ->
             )
 
 
-def check_shape(table: TableSource, rows: int, nulls: dict[str, int], nans: dict[str, int]) -> None:
+def check_shape(table: DemoTable, rows: int, nulls: dict[str, int], nans: dict[str, int]) -> None:
     """Raise Difference unless the number of rows and of nulls in each column are the file's, and nothing is NaN."""
     expected = read_with_pandas(table)
     if rows != len(expected):
@@ -49,7 +49,7 @@ def check_shape(table: TableSource, rows: int, nulls: dict[str, int], nans: dict
             raise Difference(f"{table.name}.{column}: {count} values are NaN, where the file has a null or a number")
 
 
-def check_content(table: TableSource, found: pd.DataFrame) -> None:
+def check_content(table: DemoTable, found: pd.DataFrame) -> None:
     """Raise Difference unless every cell is the file's. ``found`` has the table's columns, in any order of rows."""
     expected = read_with_pandas(table)
     for column in expected.columns:

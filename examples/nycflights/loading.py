@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from examples.nycflights.dataset import NULL_TEXT, TableSource
+from examples.nycflights.dataset import DDL, NULL_TEXT, DemoTable
 
 ROWS_PER_TASK = 20_000
 
 
-def read_csv(spark: SparkSession, folder: Path, table: TableSource) -> DataFrame:
+def read_csv(spark: SparkSession, folder: Path, table: DemoTable) -> DataFrame:
     """Return the CSV file as Spark reads it, in tasks of about ROWS_PER_TASK rows."""
     frame = spark.read.csv(
         str(folder / table.csv),
-        schema=table.ddl,
+        schema=DDL[table.name],
         header=True,
         nullValue=NULL_TEXT,
         mode="FAILFAST",
@@ -39,7 +39,7 @@ def load_all(
     folder: Path,
     endpoint: str,
     database: str,
-    tables: tuple[TableSource, ...],
+    tables: tuple[DemoTable, ...],
     console: Console,
     watch: Callable[[float], None],
 ) -> dict[str, float]:
@@ -58,7 +58,7 @@ def load_all(
             frame = read_csv(spark, folder, table).cache()
             frame.count()
 
-            def follow(share: float, table: TableSource = table, shown: TaskID = shown, before: int = loaded) -> None:
+            def follow(share: float, table: DemoTable = table, shown: TaskID = shown, before: int = loaded) -> None:
                 progress.update(shown, completed=share * table.rows)
                 watch((before + share * table.rows) / all_rows)
 

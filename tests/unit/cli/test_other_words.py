@@ -49,7 +49,7 @@ def test_every_suggestion_is_an_option_or_a_command_that_there_is() -> None:
         (["describe", "d.t"], "there is no command 'describe'; did you mean table?"),
         (["drop", "table", "d.t"], "there is no command 'drop'; did you mean table?"),
         (["version"], "there is no command 'version'; did you mean --version?"),
-        # What has moved.
+        # Commands that have moved.
         (["count", "d.t"], "there is no command 'count'; did you mean cortado scan --count?"),
         (["kv", "drop", "n"], "there is no command 'drop'; did you mean cortado namespace drop?"),
         (["cluster", "up"], "there is no command 'cluster'; did you mean cortado dev?"),
