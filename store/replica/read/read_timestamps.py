@@ -47,6 +47,7 @@ from cortado.store.observe.measures import ReadMeasures
 from cortado.store.replica.context import GroupContext
 from cortado.store.replica.driver import Driver
 from cortado.store.replica.read.expiring import LATE_MS
+from cortado.store.replica.read.turns import ReadTurns
 
 CAUGHT_UP_S: Final = 5.0
 
@@ -73,6 +74,7 @@ class ReadPoints:
         self._raising: asyncio.Lock = asyncio.Lock()
         self._saying: asyncio.Lock = asyncio.Lock()
         self._term_ms = 0
+        self._turns = ReadTurns(group.process.monotonic_ms)
         self.measures = ReadMeasures()
 
     def term_begins(self) -> None:
@@ -143,6 +145,14 @@ class ReadPoints:
             await asyncio.wait_for(self._driver.until(condition), CAUGHT_UP_S)
         except TimeoutError:
             raise Unavailable(problem, retry_delay_ms=1_000) from None
+        if self._turns.is_over():
+            await self._turns.next()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Return once ``condition`` holds and the read has its turn. Raises Unavailable once the node stopped."""
+        await self._driver.until(condition)
+        if self._turns.is_over():
+            await self._turns.next()
 
     async def in_place(self, ts: Timestamp) -> None:
         """Return when all rows that large transactions committed up to ``ts`` are in place here, for readers of
@@ -157,7 +167,7 @@ class ReadPoints:
         Unavailable once the node stopped."""
         driver = self._driver
         if driver.applied.last_ts < min(read_ts, driver.pipeline.acknowledged_ts):
-            await driver.until(lambda: driver.applied.last_ts >= min(read_ts, driver.pipeline.acknowledged_ts))
+            await self._until(lambda: driver.applied.last_ts >= min(read_ts, driver.pipeline.acknowledged_ts))
         return read_ts
 
     async def at(self, at: Timestamp) -> Timestamp:
@@ -173,14 +183,14 @@ class ReadPoints:
             raise driver.leadership.not_leader()
         term = driver.leadership.term
         # Before its term's first entry is applied, a leader does not know yet its predecessors' last timestamp.
-        await driver.until(lambda: driver.leadership.is_ready or driver.leadership.term != term)
+        await self._until(lambda: driver.leadership.is_ready or driver.leadership.term != term)
         self._check_leads(term)
         if at <= driver.applied.last_ts:
             return at
         self._advance_clock(at)
         newest = driver.pipeline.newest_in_flight
         if newest is not None:
-            await driver.until(lambda: newest.has_ended)
+            await self._until(lambda: newest.has_ended)
             self._check_leads(term)
         await self._keep_below_ceiling(at, term)
         return at
@@ -221,6 +231,8 @@ class ReadPoints:
         except CortadoError:
             self.measures.failed += 1
             raise
+        if self._turns.is_over():
+            await self._turns.next()
         waited_ms = self._monotonic_ms() - asked_ms
         self.measures.waits.observe(waited_ms / 1000)
         call = CURRENT.get()
