@@ -35,7 +35,7 @@ EXAMPLES = [
 
 NOT_HERE = re.compile(
     r"cortado (server|gateway|dev|member (add|grow|promote|remove|rebuild|transfer-leader)|recover|cert .*/etc/"
-    r"|top$|logs|shell( -e .*)?$|backup restore|damage accept|watch .*(?<!now)(?<!now -o json)$|clock bump-epoch$)"
+    r"|logs|shell( -e .*)?$|backup restore|damage accept|watch .*(?<!now)(?<!now -o json)$|clock bump-epoch$)"
     r"|.*(10\.0\.0\.|127\.0\.0\.1:7622)|export CORTADO_TLS|.*(~/|jq |--dev |part-\*|s3://|--follow$)"
 )
 """Runs until Ctrl-C, changes a cluster, speaks of other hosts or of damage, or writes into the reader's home."""
