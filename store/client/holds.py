@@ -134,7 +134,7 @@ class AsyncHold:
 
     @property
     def hold_id(self) -> str:
-        """Its id, once it is acquired as ``cortado lease list`` shows it: the cluster makes a principal's own of it."""
+        """Its id, once it is acquired as ``cortado hold list`` shows it: the cluster makes a principal's own of it."""
         return self._hold_id.hex()
 
     @property
