@@ -30,12 +30,12 @@ HEADINGS: Final = {
     ),
     "Data": (
         Line(
-            {"get": ("documents",), "put": ("documents",), "delete": ("documents",)},
-            "Show, store or delete documents by their keys",
+            {"get": ("documents",), "put": ("documents",)},
+            "Show or store documents by their keys",
         ),
         Line(
-            {"update": ("documents",), "add": ("documents",)},
-            "Change fields of a document, or add to a number in it",
+            {"update": ("documents",), "add": ("documents",), "delete": ("documents",)},
+            "Change a document, add to a number in it, or delete it",
         ),
         Line({"scan": ("documents",)}, "Show, aggregate or count the documents of a key range"),
         Line({"kv": ("kv",), "namespace": ("namespace",)}, "Key-value pairs (bytes to bytes), and namespaces"),
@@ -58,7 +58,7 @@ HEADINGS: Final = {
         Line({"top": ("top",), "slow": ("slow",)}, "Watch all nodes, or show the calls that took long"),
         Line({"member": ("member", "member_grow")}, "List, add, promote, remove and rebuild members"),
         Line({"auth": ("auth",), "quota": ("quota",)}, "Principals, tokens and roles; limits of use"),
-        Line({"backup": ("backup", "backup_restore")}, "Back up a whole cluster, or restore it into an empty one"),
+        Line({"backup": ("backup", "backup_restore")}, "Back up a whole cluster, or restore an empty one"),
         Line({"gc": ("gc",), "hold": ("hold",)}, "Collection of old versions, and holds that delay it"),
     ),
     "Repair": (

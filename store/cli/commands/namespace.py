@@ -41,8 +41,8 @@ def list_(
 @command(
     "namespace drop",
     examples="""
-        cortado namespace drop sessions --dry-run
-        cortado namespace drop sessions --yes
+        cortado namespace drop sessions_copy --dry-run
+        cortado namespace drop sessions_copy --yes
     """,
 )
 def drop(
@@ -73,7 +73,7 @@ def _dry_drop(namespace: str, *, is_empty: bool) -> Answer:
 @command(
     "namespace undrop",
     examples="""
-        cortado namespace undrop sessions
+        cortado namespace undrop sessions_copy
     """,
 )
 def undrop(session: Session, namespace: NamespaceArgument, number: NumberOption = None) -> Answer:

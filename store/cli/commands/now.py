@@ -11,7 +11,7 @@ from cortado.store.cli.tree import command
     "now",
     examples="""
         cortado now
-        before=$(cortado now); cortado scan shop.orders --at "$before"
+        before=$(cortado now); cortado scan flights.flights --at "$before"
     """,
 )
 def now(session: Session) -> Answer:

@@ -170,6 +170,27 @@ def describe(session: Session, table: TableArgument, at: AtOption = None) -> Ans
 
 
 @command(
+    "table truncate",
+    examples="""
+        cortado table truncate flights.airlines_copy --dry-run
+        cortado table truncate flights.airlines_copy --yes
+    """,
+)
+def truncate(session: Session, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
+    """Empty a table at once, however large it is.
+
+    The old rows can be undropped under another name until their grace is over.
+    """
+    with session.client() as client:
+        found = client.describe(table)
+        if dry_run:
+            return Said(f"would truncate {table}{_grace(found)}", descriptor_json(found), note=UNCHANGED)
+        confirm(f"Truncate table {table}{_grace(found)}?", yes=yes)
+        record = client.truncate_table(table)
+    return Said(f"truncated {table}: number {record.number}", record_json(record))
+
+
+@command(
     "table drop",
     examples="""
         cortado table drop flights.airlines_copy --dry-run
@@ -189,27 +210,6 @@ def drop(session: Session, table: TableArgument, dry_run: DryRunOption = False, 
         confirm(f"Drop table {table}{_grace(found)}?", yes=yes)
         record = client.drop_table(table)
     return Said(f"dropped {table}: number {record.number}", record_json(record))
-
-
-@command(
-    "table truncate",
-    examples="""
-        cortado table truncate flights.airlines_copy --dry-run
-        cortado table truncate flights.airlines_copy --yes
-    """,
-)
-def truncate(session: Session, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
-    """Empty a table at once, however large it is.
-
-    The old rows can be undropped under another name until their grace is over.
-    """
-    with session.client() as client:
-        found = client.describe(table)
-        if dry_run:
-            return Said(f"would truncate {table}{_grace(found)}", descriptor_json(found), note=UNCHANGED)
-        confirm(f"Truncate table {table}{_grace(found)}?", yes=yes)
-        record = client.truncate_table(table)
-    return Said(f"truncated {table}: number {record.number}", record_json(record))
 
 
 @command(
