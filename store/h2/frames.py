@@ -180,8 +180,12 @@ def settings_of(frame: Frame) -> list[tuple[int, int]]:
 # --- encoding --------------------------------------------------------------------------------------------------
 
 
+def header(kind: int, flags: int, stream_id: int, length: int) -> bytes:
+    return length.to_bytes(3, "big") + bytes((kind, flags)) + stream_id.to_bytes(4, "big")
+
+
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream_id.to_bytes(4, "big") + payload
+    return header(kind, flags, stream_id, len(payload)) + payload
 
 
 def settings(pairs: Iterable[tuple[int, int]]) -> bytes:

@@ -45,7 +45,7 @@ class Outgoing:
         self._send_window = self._send_window_of_streams = WINDOW_FIRST
         self._waiting: dict[int, Stream] = {}
         """Streams with something to send, and a window for it."""
-        self._out: list[bytes] = []
+        self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
 
     def send_head(self, stream_id: int, block: bytes) -> None:
@@ -132,8 +132,8 @@ class Outgoing:
         self._emit(frames.goaway(self._last_id, ErrorCode.NO_ERROR))
 
     def taken(self) -> bytes:
-        """Take the bytes that are to be written."""
-        out = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        """Take the bytes that are to be written. A large message was not copied until here."""
+        out = b"".join(self._out)
         self._out, self._out_bytes = [], 0
         return out
 
@@ -161,7 +161,8 @@ class Outgoing:
         stream.moved_s = self._now_s()
         stream.send_window -= len(piece)
         self._send_window -= len(piece)
-        self._emit(frames.frame(frames.DATA, 0, stream.id, piece))
+        self._out += (frames.header(frames.DATA, 0, stream.id, len(piece)), piece)
+        self._out_bytes += frames.HEAD_BYTES + len(piece)
         if not stream.queue:
             if stream.is_held:
                 self._events.append(Drained(stream.id))

@@ -72,17 +72,17 @@ class Stream:
         self.unread -= count - credited
         return count - credited
 
-    def taken(self, room: int) -> bytes:
-        """Take the next piece of the queue, of at most ``room`` bytes."""
+    def taken(self, room: int) -> bytes | memoryview:
+        """Take the next piece of the queue, of at most ``room`` bytes: a view of a larger one's bytes, not a copy."""
         first, offset = self.queue[0], self.offset
         end = offset + room
         if end < len(first):
             self.offset = end
-            piece = first[offset:end]
+            piece: bytes | memoryview = memoryview(first)[offset:end]
         else:
             self.queue.popleft()
             self.offset = 0
-            piece = first[offset:] if offset else first
+            piece = memoryview(first)[offset:] if offset else first
         self.queued -= len(piece)
         return piece
 

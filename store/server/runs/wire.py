@@ -32,10 +32,11 @@ _timestamp: Final = Struct(">QI").unpack
 
 
 def reply_of(call_id: int, reply: bytes) -> bytes:
-    """Return a ReplyBatch with this one reply."""
-    sized = b"\x12" + varint(len(reply)) + reply if reply else b""
-    body = b"\x08" + varint(call_id) + sized if call_id else sized
-    return b"\x0a" + varint(len(body)) + body
+    """Return a ReplyBatch with this one reply, which is copied once."""
+    head = b"\x08" + varint(call_id) if call_id else b""
+    if reply:
+        head += b"\x12" + varint(len(reply))
+    return b"\x0a%b%b%b" % (varint(len(head) + len(reply)), head, reply)
 
 
 def put_etags(first: Timestamp, count: int) -> list[bytes]:
