@@ -70,7 +70,7 @@ def _range_of(format_: bytes) -> Ask:
         start = draw.randrange(STORED - RANGE_KEYS)
         found = 0
         # By the page: a step of an asynchronous iterator costs more than a pair.
-        async for page in kv.scan_pages(format_ % start, format_ % (start + RANGE_KEYS), limit=RANGE_KEYS):
+        async for page in kv._scan_pages(format_ % start, format_ % (start + RANGE_KEYS), limit=RANGE_KEYS):
             found += len(list(page))
         if found != RANGE_KEYS:
             raise ValueError(f"a wrong answer: {found} keys")

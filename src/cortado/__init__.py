@@ -1,75 +1,25 @@
 """Cortado: a replicated, ordered key-value and document store.
 
 The public face. ``from cortado import Client``, or ``AsyncClient``, is where an application starts;
-``cortado.errors`` is what it catches. Names are loaded on first use, so that importing :mod:`cortado.errors` in a
-Spark worker costs nothing.
+``cortado.errors`` is what it catches. Every type that a public signature names is here, too. Names are loaded on first
+use, so that importing :mod:`cortado.errors` in a Spark worker costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cortado.store import client as _client
 from cortado.version import __version__
 
 if TYPE_CHECKING:
-    from cortado.schema.values import Branch, Duration
-    from cortado.store.client import (
-        AsyncClient,
-        AsyncTransaction,
-        Changed,
-        Client,
-        Delete,
-        Deleted,
-        Index,
-        Put,
-        Resolved,
-        Stale,
-        Tls,
-        Transaction,
-    )
-    from cortado.store.clock.timestamp import Timestamp
+    from cortado.store.client import *  # noqa: F403
 
-__all__ = [
-    "AsyncClient",
-    "AsyncTransaction",
-    "Branch",
-    "Changed",
-    "Client",
-    "Delete",
-    "Deleted",
-    "Duration",
-    "Index",
-    "Put",
-    "Resolved",
-    "Stale",
-    "Timestamp",
-    "Tls",
-    "Transaction",
-    "__version__",
-]
-
-_CLIENT = "cortado.store.client"
-_HOME_OF = {
-    "AsyncClient": _CLIENT,
-    "AsyncTransaction": _CLIENT,
-    "Branch": "cortado.schema.values",
-    "Changed": _CLIENT,
-    "Client": _CLIENT,
-    "Delete": _CLIENT,
-    "Deleted": _CLIENT,
-    "Duration": "cortado.schema.values",
-    "Index": _CLIENT,
-    "Put": _CLIENT,
-    "Resolved": _CLIENT,
-    "Stale": _CLIENT,
-    "Timestamp": "cortado.store.clock.timestamp",
-    "Tls": _CLIENT,
-    "Transaction": _CLIENT,
-}
+__all__ = ["__version__"]
+__all__ += _client.__all__
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
+    if name in _client.__all__:
+        return getattr(_client, name)
     raise AttributeError(f"module 'cortado' has no attribute {name!r}")
 
 

@@ -247,7 +247,7 @@ class Session:
 
         names = TlsNames(*map(self._place, (TLS_CA, TLS_CERT, TLS_KEY)))
         made = Tls(self.tls_ca, self.tls_cert, self.tls_key, names)
-        made.credentials()
+        made._credentials()
         return made
 
     def _place(self, setting: Setting) -> str:

@@ -32,9 +32,9 @@ How a service is added, here one named Things with a call and a stream:
 
             def scan(self, *, limit: int | None = None) -> AsyncIterator[Thing]:
                 """Yield all things. Closing the iterator stops the server's work."""
-                return items(self.scan_pages(limit=limit))
+                return items(self._scan_pages(limit=limit))
 
-            def scan_pages(self, *, limit: int | None = None) -> AsyncGenerator[Iterable[Thing], None]:
+            def _scan_pages(self, *, limit: int | None = None) -> AsyncGenerator[Iterable[Thing], None]:
                 """Yield pages of things as they come; otherwise as :meth:`scan`."""
                 return self._pages(things_pb2.ScanRequest(limit=check_limit(limit)))
 
@@ -61,7 +61,7 @@ How a service is added, here one named Things with a call and a stream:
                 return run(self._core.get(name))
 
             def scan(self, *, limit: int | None = None) -> Iterator[Thing]:
-                return each(self._core.scan_pages(limit=limit))
+                return each(self._core._scan_pages(limit=limit))
 
 4.  A property or a method in both ``async_client.py`` and ``client.py``, and the names below.
 
@@ -72,12 +72,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from cortado.schema.compatibility import CompatibilityMode, Incompatibility
+    from cortado.schema.model import Schema
+    from cortado.schema.values import Branch, Duration
+    from cortado.store.auth.tokens import Token
+    from cortado.store.catalog.descriptors import IndexDescriptor, IndexState, TableDescriptor
     from cortado.store.client.admin import AsyncAdmin
+    from cortado.store.client.aggregates import Groups
     from cortado.store.client.async_client import AsyncClient
     from cortado.store.client.auth import AsyncAuth, AuthStatus, Issued, PrincipalInfo, RoleGrant, TokenInfo, WhoAmI
+    from cortado.store.client.authorization import TokenSource
+    from cortado.store.client.backups import AsyncBackups
     from cortado.store.client.blocking.admin import Admin
     from cortado.store.client.blocking.auth import Auth
+    from cortado.store.client.blocking.backups import Backups
     from cortado.store.client.blocking.cluster import Membership
+    from cortado.store.client.blocking.documents import DocumentCodec
     from cortado.store.client.blocking.gc import Gc
     from cortado.store.client.blocking.holds import Hold
     from cortado.store.client.blocking.jobs import Jobs
@@ -98,38 +108,51 @@ if TYPE_CHECKING:
         DamagedItem,
         Members,
         MemberStatus,
+        PatrolStatus,
+        Queue,
         Status,
     )
-    from cortado.store.client.documents import Document, RowBatch
+    from cortado.store.client.connection import ReadFrom
+    from cortado.store.client.documents import AsyncDocumentCodec, Document, RowBatch
     from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
-    from cortado.store.client.endpoints import Tls
+    from cortado.store.client.endpoints import Endpoints, Tls, TlsNames
     from cortado.store.client.gc import AsyncGc, GcStatus
     from cortado.store.client.holds import AsyncHold, HoldInfo
     from cortado.store.client.jobs import AsyncJobs, Job
     from cortado.store.client.known_schemas import SchemaVersion
-    from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
+    from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Operation, Put
     from cortado.store.client.large_transactions import (
         AsyncLargeTransaction,
         AsyncLargeTransactions,
         AsyncStaging,
         LargeTransactionRecord,
+        LargeTransactionState,
     )
+    from cortado.store.client.put_mode import BulkMode, PutMode
     from cortado.store.client.quotas import AsyncQuotas, QuotaInfo
-    from cortado.store.client.scans import KeyRange
+    from cortado.store.client.runtime import Environment
+    from cortado.store.client.scans import AggregateOptions, KeyRange, ScanOptions
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SubjectSummary, VersionSummary
     from cortado.store.client.sizes import AsyncSizes, DatabaseSize, Size, TableSize
+    from cortado.store.client.streams import ArrowStream, Rows
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckProblem, CheckReport, Index
-    from cortado.store.client.transaction import AsyncTransaction
-    from cortado.store.client.values import Stale
+    from cortado.store.client.transaction import AsyncTransaction, Isolation
+    from cortado.store.client.values import At, Expires, Key, KeyLike, Stale, Times
     from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved
     from cortado.store.client.windows import ChangedRange, ChangeWindow
+    from cortado.store.clock.timestamp import Timestamp
+    from cortado.store.keys.types import KeyPart, KeyType
 
 __all__ = [
     "Admin",
+    "AggregateOptions",
+    "ArrowStream",
     "AsyncAdmin",
     "AsyncAuth",
+    "AsyncBackups",
     "AsyncClient",
+    "AsyncDocumentCodec",
     "AsyncGc",
     "AsyncHold",
     "AsyncJobs",
@@ -144,8 +167,12 @@ __all__ = [
     "AsyncTable",
     "AsyncTransaction",
     "AsyncWatch",
+    "At",
     "Auth",
     "AuthStatus",
+    "Backups",
+    "Branch",
+    "BulkMode",
     "BulkResult",
     "ChangeWindow",
     "Changed",
@@ -155,38 +182,62 @@ __all__ = [
     "Client",
     "ClockOffset",
     "ClockReading",
+    "CompatibilityMode",
     "DamagedItem",
     "DatabaseSize",
     "Delete",
     "Deleted",
     "Document",
+    "DocumentCodec",
     "DropRecord",
     "DroppedDatabase",
+    "Duration",
+    "Endpoints",
+    "Environment",
+    "Expires",
     "Gc",
     "GcStatus",
+    "Groups",
     "Hold",
     "HoldInfo",
+    "Incompatibility",
     "Index",
+    "IndexDescriptor",
+    "IndexState",
+    "Isolation",
     "Issued",
     "Job",
     "Jobs",
+    "Key",
+    "KeyLike",
+    "KeyPart",
     "KeyRange",
+    "KeyType",
     "KeyValue",
     "KvPair",
     "LargeTransaction",
     "LargeTransactionRecord",
+    "LargeTransactionState",
     "LargeTransactions",
     "MemberStatus",
     "Members",
     "Membership",
+    "Operation",
+    "PatrolStatus",
     "PrincipalInfo",
     "Put",
+    "PutMode",
+    "Queue",
     "QuotaInfo",
     "Quotas",
+    "ReadFrom",
     "RefusedRow",
     "Resolved",
     "RoleGrant",
     "RowBatch",
+    "Rows",
+    "ScanOptions",
+    "Schema",
     "SchemaCheck",
     "SchemaVersion",
     "Schemas",
@@ -197,9 +248,15 @@ __all__ = [
     "Status",
     "SubjectSummary",
     "Table",
+    "TableDescriptor",
     "TableSize",
+    "Times",
+    "Timestamp",
     "Tls",
+    "TlsNames",
+    "Token",
     "TokenInfo",
+    "TokenSource",
     "Transaction",
     "UndroppedDatabase",
     "VersionSummary",
@@ -210,15 +267,19 @@ __all__ = [
 # Loaded on first use, so that one module of the client does not bring them all.
 _HOMES: Final = {
     "Admin": "blocking.admin",
+    "AggregateOptions": "scans",
+    "ArrowStream": "streams",
     "AsyncAdmin": "admin",
     "AsyncAuth": "auth",
+    "AsyncBackups": "backups",
     "AsyncClient": "async_client",
+    "AsyncDocumentCodec": "documents",
     "AsyncGc": "gc",
+    "AsyncHold": "holds",
     "AsyncJobs": "jobs",
     "AsyncKeyValue": "kv",
     "AsyncLargeTransaction": "large_transactions",
     "AsyncLargeTransactions": "large_transactions",
-    "AsyncHold": "holds",
     "AsyncMembership": "cluster",
     "AsyncQuotas": "quotas",
     "AsyncSchemas": "schemas",
@@ -227,8 +288,12 @@ _HOMES: Final = {
     "AsyncTable": "table",
     "AsyncTransaction": "transaction",
     "AsyncWatch": "watch",
+    "At": "values",
     "Auth": "blocking.auth",
     "AuthStatus": "auth",
+    "Backups": "blocking.backups",
+    "Branch": "cortado.schema.values",
+    "BulkMode": "put_mode",
     "BulkResult": "bulk",
     "ChangeWindow": "windows",
     "Changed": "watch",
@@ -238,38 +303,62 @@ _HOMES: Final = {
     "Client": "client",
     "ClockOffset": "cluster",
     "ClockReading": "cluster",
-    "Gc": "blocking.gc",
-    "GcStatus": "gc",
+    "CompatibilityMode": "cortado.schema.compatibility",
     "DamagedItem": "cluster",
     "DatabaseSize": "sizes",
     "Delete": "kv",
     "Deleted": "watch",
     "Document": "documents",
+    "DocumentCodec": "blocking.documents",
     "DropRecord": "drops",
     "DroppedDatabase": "drops",
+    "Duration": "cortado.schema.values",
+    "Endpoints": "endpoints",
+    "Environment": "runtime",
+    "Expires": "values",
+    "Gc": "blocking.gc",
+    "GcStatus": "gc",
+    "Groups": "aggregates",
+    "Hold": "blocking.holds",
     "HoldInfo": "holds",
+    "Incompatibility": "cortado.schema.compatibility",
     "Index": "tables",
+    "IndexDescriptor": "cortado.store.catalog.descriptors",
+    "IndexState": "cortado.store.catalog.descriptors",
+    "Isolation": "transaction",
     "Issued": "auth",
     "Job": "jobs",
     "Jobs": "blocking.jobs",
+    "Key": "values",
+    "KeyLike": "values",
+    "KeyPart": "cortado.store.keys.types",
     "KeyRange": "scans",
+    "KeyType": "cortado.store.keys.types",
     "KeyValue": "blocking.kv",
     "KvPair": "kv",
     "LargeTransaction": "blocking.large_transactions",
     "LargeTransactionRecord": "large_transactions",
+    "LargeTransactionState": "large_transactions",
     "LargeTransactions": "blocking.large_transactions",
-    "Hold": "blocking.holds",
     "MemberStatus": "cluster",
     "Members": "cluster",
     "Membership": "blocking.cluster",
+    "Operation": "kv",
+    "PatrolStatus": "cluster",
     "PrincipalInfo": "auth",
     "Put": "kv",
+    "PutMode": "put_mode",
+    "Queue": "cluster",
     "QuotaInfo": "quotas",
     "Quotas": "blocking.quotas",
+    "ReadFrom": "connection",
     "RefusedRow": "bulk",
     "Resolved": "watch",
     "RoleGrant": "auth",
     "RowBatch": "documents",
+    "Rows": "streams",
+    "ScanOptions": "scans",
+    "Schema": "cortado.schema.model",
     "SchemaCheck": "schemas",
     "SchemaVersion": "known_schemas",
     "Schemas": "blocking.schemas",
@@ -280,9 +369,15 @@ _HOMES: Final = {
     "Status": "cluster",
     "SubjectSummary": "schemas",
     "Table": "blocking.table",
+    "TableDescriptor": "cortado.store.catalog.descriptors",
     "TableSize": "sizes",
+    "Times": "values",
+    "Timestamp": "cortado.store.clock.timestamp",
     "Tls": "endpoints",
+    "TlsNames": "endpoints",
+    "Token": "cortado.store.auth.tokens",
     "TokenInfo": "auth",
+    "TokenSource": "authorization",
     "Transaction": "blocking.transaction",
     "UndroppedDatabase": "drops",
     "VersionSummary": "schemas",
@@ -294,6 +389,7 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    found = getattr(import_module(home if home.startswith("cortado.") else f"{__name__}.{home}"), name)
     globals()[name] = found
     return found

@@ -64,7 +64,7 @@ class Groups:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def add(self, reply: documents_pb2.AggregateResponse) -> None:
+    def _add(self, reply: documents_pb2.AggregateResponse) -> None:
         """Merge the groups of one reply. Raises TooLarge if there are more than a client merges."""
         self._result = projection(reply.result_schema)
         schema = projection(reply.groups_schema)

@@ -47,9 +47,9 @@ class ArrowReads(TableReads[D]):
         """
         columns = options.pop("columns", None)
         scan = Scan(start, end, **options)
-        return opened(lambda: self.open_arrow(scan, columns, batch_rows))
+        return opened(lambda: self._open_arrow(scan, columns, batch_rows))
 
-    async def open_arrow(
+    async def _open_arrow(
         self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Return the record batches of a scan."""
@@ -58,7 +58,7 @@ class ArrowReads(TableReads[D]):
         table = await self._kept(scan.at)
         whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
         reader = await table._shown(columns)
-        return record_batches(await table.open_batches(scan), reader, batch_rows)
+        return record_batches(await table._open_batches(scan), reader, batch_rows)
 
     async def _shown(self, columns: Sequence[str] | None) -> Schema:
         """Return the schema of batches: the newest one's, which may have changed since this client looked."""
@@ -75,7 +75,7 @@ class ArrowReads(TableReads[D]):
         scan = Scan(start, end, **options)
         table = await self._kept(scan.at)
         reader = await table._shown(columns)
-        async with aclosing(record_batches(await table.open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
+        async with aclosing(record_batches(await table._open_batches(scan), reader, ARROW_BATCH_ROWS)) as batches:
             return table_of_batches([batch async for batch in batches], reader)
 
     async def to_pandas(
@@ -117,9 +117,9 @@ class ArrowReads(TableReads[D]):
         of such a name.
         """
         options = WatchOptions(after, until, initial_state, with_previous)
-        return opened(lambda: self.open_changes((start, end, None), options, batch_rows))
+        return opened(lambda: self._open_changes((start, end, None), options, batch_rows))
 
-    async def open_changes(
+    async def _open_changes(
         self, bounds: tuple[KeyLike, KeyLike, KeyLike], options: WatchOptions, batch_rows: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Return the record batches of changes."""

@@ -91,7 +91,7 @@ class AsyncClient(ClientTransactions):
         self._over(AsyncioRuntime(environment), endpoint, timeout_s, options)
 
     @classmethod
-    def over(
+    def _of(
         cls, runtime: Runtime, endpoint: Endpoints, *, timeout_s: float, **options: Unpack[ConnectionOptions]
     ) -> Self:
         """Return the core over another runtime."""
@@ -162,7 +162,7 @@ class AsyncClient(ClientTransactions):
         view._connection = self._connection.under(request_id)
         return view
 
-    async def open_call(self, method: Method, request: Any) -> Any:
+    async def _open_call(self, method: Method, request: Any) -> Any:
         """Return the reply to a ready request of any unary method. A write without an id gets a new one."""
         if not hasattr(request, "request_id"):
             # If a change gets no reply, its outcome is unknown: that is not a failure.
@@ -171,8 +171,8 @@ class AsyncClient(ClientTransactions):
             return await self._connection.call(method, request, timeout_s=self._timeout_s)
         return await self._connection.write(method, request, timeout_s=self._timeout_s)
 
-    async def open_call_at(self, address: str, method: Method, request: Any) -> Any:
-        """Send as :meth:`open_call`, in one attempt to the node at this address, the leader or not."""
+    async def _open_call_at(self, address: str, method: Method, request: Any) -> Any:
+        """Send as :meth:`_open_call`, in one attempt to the node at this address, the leader or not."""
         return await self._connection.ask_node(address, method, request, timeout_s=self._timeout_s)
 
     def _then(self, view: View) -> Self:
@@ -440,7 +440,7 @@ class AsyncClient(ClientTransactions):
     async def _ask(self, method: Method, request: Any, address: str | None) -> Any:
         if address is None:
             return await self._connection.call(method, request, timeout_s=self._timeout_s, of_endpoint=True)
-        return await self.open_call_at(check_endpoint(address), method, request)
+        return await self._open_call_at(check_endpoint(address), method, request)
 
     async def now(self) -> Timestamp:
         """Return a timestamp to read at: commits until now are at or below it, later writes above.

@@ -66,7 +66,7 @@ class BulkResult:
     errors: list[RefusedRow] = field(default_factory=list)
     ts: Timestamp = ZERO
 
-    def refuse(self, row: int, error: CortadoError) -> None:
+    def _refuse(self, row: int, error: CortadoError) -> None:
         self.refused += 1
         if len(self.errors) < ERRORS_KEPT_MAX:
             self.errors.append(RefusedRow(row, error))
@@ -169,7 +169,7 @@ class BulkLoad:
             position = chunk.rows[row]
             if "row" in error.fields():
                 setattr(error, "row", position)  # noqa: B010 - only some classes have it
-            self.result.refuse(position, error)
+            self.result._refuse(position, error)
         self.result.written += reply.written
         ts = timestamp_of(reply.header.timestamp)
         self._connection.request_ids.observe(ts, sent_s)

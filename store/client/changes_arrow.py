@@ -158,7 +158,7 @@ async def batches_of_changes(watch: PackedWatch, batch_rows: int) -> AsyncGenera
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
     found: list[pa.RecordBatch] = []
     async with watch:
-        while (event := watch.ready()) is not None or await watch.fill():
+        while (event := watch._ready()) is not None or await watch._fill():
             if not isinstance(event, PackedChanges):
                 continue
             found.append(event.batch)

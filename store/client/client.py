@@ -76,7 +76,7 @@ class Client:
         environment: Environment | None = None,
     ) -> None:
         endpoint, tls, token = reached(endpoint, tls, token)
-        self._core = AsyncClient.over(
+        self._core = AsyncClient._of(
             BlockingRuntime(environment),
             endpoint,
             timeout_s=timeout_s,

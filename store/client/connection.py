@@ -111,7 +111,7 @@ class Connection:
         if not isinstance(tls, Tls | None):
             raise InvalidArgument("tls", "must be a Tls, or None", type(tls).__name__)
         if tls is not None:
-            tls.credentials()
+            tls._credentials()
         self.endpoint = ",".join(parsed)
         self.runtime = runtime
         self.environment = runtime.environment

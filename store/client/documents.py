@@ -142,7 +142,7 @@ class AsyncDocumentCodec:
         self._schemas.forget_newest(await self._subject())
         return (await self.schema())[0].schema_id != before
 
-    async def check_type(self) -> None:
+    async def _check_type(self) -> None:
         """Raise InvalidArgument if instances of the document type cannot be documents of the schema."""
         if self._instances_of is not None:
             document_type(self._instances_of, (await self.schema())[1])
@@ -176,10 +176,10 @@ class AsyncDocumentCodec:
 
     async def decode(self, schema_id: int, body: bytes) -> tuple[Any, Schema]:
         """Return the document and the schema it is shaped by. Raises InvalidDocument for bytes that do not fit."""
-        decode, shape = self.decoder(*await self.reader_of(schema_id))
+        decode, shape = self._decoder(*await self.reader_of(schema_id))
         return decode(body), shape
 
-    def decoder(self, writer: Schema, reader: Schema | None) -> tuple[Callable[[bytes], Any], Schema]:
+    def _decoder(self, writer: Schema, reader: Schema | None) -> tuple[Callable[[bytes], Any], Schema]:
         """Return a decoder of single bodies that ``writer`` wrote, as ``reader`` sees them, and the result's schema.
 
         Raises InvalidArgument if the results cannot be instances of the document type.
@@ -188,10 +188,10 @@ class AsyncDocumentCodec:
         decode = decoder_of(writer, reader)
         if self._instances_of is None:
             return decode, shape
-        instance_of = self.instances(shape)
+        instance_of = self._instances(shape)
         return lambda body: instance_of(decode(body)), shape
 
-    def instances(self, shape: Schema) -> Callable[[dict[str, Any]], Any]:
+    def _instances(self, shape: Schema) -> Callable[[dict[str, Any]], Any]:
         """Return a function from a dict of that schema to the document type's instance; without a type, to the dict."""
         return _same if self._instances_of is None else document_type(self._instances_of, shape).from_document
 
@@ -243,7 +243,7 @@ class AsyncDocumentCodec:
         """Return new values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
         return await self._with_newest(lambda _, schema: _changes_to_json(schema, changes, self._truncates))
 
-    async def timed(self, parts: Sequence[KeyPart]) -> Sequence[KeyPart]:
+    async def _timed(self, parts: Sequence[KeyPart]) -> Sequence[KeyPart]:
         """Return the parts of a key, which take times as documents of this codec do."""
         if not self._truncates or all(part.type is not KeyType.TIMESTAMP for part in parts):
             return parts

@@ -77,7 +77,7 @@ class Tls:
         """Return the text of ``ca``. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         return _pem(self.ca, self.names.ca).decode("ascii", "replace")
 
-    def credentials(self) -> grpc.ChannelCredentials:
+    def _credentials(self) -> grpc.ChannelCredentials:
         """Return the files' content. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         import grpc
 
@@ -130,4 +130,4 @@ def blocking_channel(address: str, tls: Tls | None, options: Sequence[tuple[str,
 
     if tls is None:
         return grpc.insecure_channel(address, options=options)
-    return grpc.secure_channel(address, tls.credentials(), options=options)
+    return grpc.secure_channel(address, tls._credentials(), options=options)

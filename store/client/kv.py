@@ -209,10 +209,10 @@ class AsyncKeyValue:
         work.
         """
         return items(
-            self.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at, keys_only=keys_only)
+            self._scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at, keys_only=keys_only)
         )
 
-    def scan_pages(
+    def _scan_pages(
         self,
         start: bytes = b"",
         end: bytes = b"",
@@ -235,7 +235,7 @@ class AsyncKeyValue:
         )
         return self._pages(request, is_empty=limit == 0)
 
-    async def open_page(
+    async def _open_page(
         self, within: kv_pb2.KvRange, token: bytes, *, rows_max: int, reverse: bool, at: At, keys_only: bool
     ) -> tuple[list[KvPair], bytes]:
         """Return up to ``rows_max`` pairs of a range, fewer if they are large, and the token from which the same scan

@@ -89,7 +89,7 @@ class AsyncTable(ArrowReads[D]):
         with before_a_write():
             request = documents_pb2.PutDocumentRequest(
                 table=self._name,
-                document=await self.document_to_proto(document),
+                document=await self._document_to_proto(document),
                 condition=condition(if_absent=if_absent, if_present=if_present, if_etag=if_etag),
                 expiry=expiry_to_proto(expires),
             )
@@ -110,8 +110,8 @@ class AsyncTable(ArrowReads[D]):
         async def request() -> documents_pb2.UpdateDocumentRequest:
             return documents_pb2.UpdateDocumentRequest(
                 table=self._name,
-                key=await self.key(key),
-                changes_json=await self.changes_to_json(changes),
+                key=await self._key(key),
+                changes_json=await self._changes_to_json(changes),
                 condition=etag_condition(if_etag),
                 expiry=expiry,
             )
@@ -124,7 +124,7 @@ class AsyncTable(ArrowReads[D]):
 
         async def request() -> documents_pb2.DeleteDocumentRequest:
             return documents_pb2.DeleteDocumentRequest(
-                table=self._name, key=await self.key(key), condition=etag_condition(if_etag)
+                table=self._name, key=await self._key(key), condition=etag_condition(if_etag)
             )
 
         existed: bool = (await self._write_by_key(self._stub.Delete, request)).existed
@@ -140,7 +140,7 @@ class AsyncTable(ArrowReads[D]):
 
         async def request() -> transactions_pb2.CommitRequest:
             add = common_pb2.DocumentAdd(
-                database=self._name.database, table=self._name.table, key=await self.key(key), field=path, **asked
+                database=self._name.database, table=self._name.table, key=await self._key(key), field=path, **asked
             )
             return transactions_pb2.CommitRequest(operations=[common_pb2.Operation(add=add)])
 
@@ -157,7 +157,7 @@ class AsyncTable(ArrowReads[D]):
 
         async def request() -> transactions_pb2.CommitRequest:
             check = common_pb2.DocumentCheck(
-                database=self._name.database, table=self._name.table, key=await self.key(key), condition=wanted
+                database=self._name.database, table=self._name.table, key=await self._key(key), condition=wanted
             )
             return transactions_pb2.CommitRequest(operations=[common_pb2.Operation(check=check)])
 
@@ -219,7 +219,7 @@ class AsyncTable(ArrowReads[D]):
                 raise InvalidArgument("parse", problem, self._document_type.__name__)
             encode = self.codec.encode_texts
         await self._check_type()
-        return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
+        return await load.run(chunks_of_documents(source, encode, rows_max, load.result._refuse))
 
     async def bulk_json(
         self,
@@ -235,7 +235,7 @@ class AsyncTable(ArrowReads[D]):
         load = self._bulk_load(whole_rows(mode), unchanged_since, expires, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(values, "documents")
-        return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result.refuse))
+        return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result._refuse))
 
     async def bulk_batches(
         self,
@@ -274,7 +274,7 @@ class AsyncTable(ArrowReads[D]):
         async def encode(document: Mapping[str, Any]) -> tuple[int, bytes]:
             return await self.codec.encode_fields(document, names, self.full_name)
 
-        return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
+        return await load.run(chunks_of_documents(source, encode, rows_max, load.result._refuse))
 
     async def delete_many(
         self,
@@ -303,7 +303,7 @@ class AsyncTable(ArrowReads[D]):
                 )
             return await self.codec.encode_fields(dict(zip(names, parts, strict=True)), names, self.full_name)
 
-        return await load.run(chunks_of_documents(source, encode, rows_max, load.result.refuse))
+        return await load.run(chunks_of_documents(source, encode, rows_max, load.result._refuse))
 
     async def _to_update(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the columns. Raises NotFound for one that the schema lacks, InvalidArgument without those of the
@@ -374,12 +374,12 @@ class AsyncTable(ArrowReads[D]):
 
     # --- messages --------------------------------------------------------------------------------------------
 
-    async def document_to_proto(self, document: Any) -> common_pb2.Document:
+    async def _document_to_proto(self, document: Any) -> common_pb2.Document:
         """Return a document as a message. Raises InvalidDocument naming the field."""
         schema_id, body = await self.codec.encode(document)
         return common_pb2.Document(schema_id=schema_id, avro=body)
 
-    async def changes_to_json(self, changes: Mapping[str, Any]) -> str:
+    async def _changes_to_json(self, changes: Mapping[str, Any]) -> str:
         """Return new values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
         return json.dumps(await self.codec.changes_to_json(changes))
 

@@ -118,7 +118,7 @@ class TableReads(Generic[D]):
     async def _check_type(self) -> None:
         """Check the class once for each handle: a misfit does not depend on the stored documents."""
         if not self._is_type_checked:
-            await self.codec.check_type()
+            await self.codec._check_type()
             self._is_type_checked = True
 
     # --- by key ----------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class TableReads(Generic[D]):
         await table._check_type()
 
         async def attempt() -> Any:
-            request = documents_pb2.GetDocumentRequest(table=self._name, key=await table.key(key), at=read_at)
+            request = documents_pb2.GetDocumentRequest(table=self._name, key=await table._key(key), at=read_at)
             return await self._call(self._stub.Get, request)
 
         reply = await table._with_descriptor(attempt)
@@ -182,7 +182,7 @@ class TableReads(Generic[D]):
         A table with a document type takes no ``columns``: parts of documents make no instances.
         """
         scan = Scan(start, end, **options, with_versions=True)
-        return items(opened(lambda: self.open_scan(scan)))
+        return items(opened(lambda: self._open_scan(scan)))
 
     def scan_batches(
         self,
@@ -194,23 +194,23 @@ class TableReads(Generic[D]):
     ) -> AsyncIterator[RowBatch]:
         """Yield many rows at a time as raw Avro, each batch of one schema; otherwise as :meth:`scan`."""
         scan = Scan(start, end, **options, with_versions=with_versions)
-        return opened(lambda: self.open_batches(scan))
+        return opened(lambda: self._open_batches(scan))
 
-    async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
+    async def _open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
         """Yield the documents of a scan, many at a time, as they come."""
         if scan.columns is not None and self._document_type is not None:
             problem = "must not be given if documents are instances of a class"
             raise InvalidArgument("columns", problem, self._document_type.__name__)
         table = await self._kept(scan.at)
         await table._check_type()
-        return table._documents(await table.open_batches(scan))
+        return table._documents(await table._open_batches(scan))
 
-    async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
+    async def _open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
         """Return the rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
         table = await self._as_of(scan.at)
         return each_batch(table._replies(await table._scan_request(scan)), is_empty=scan.is_empty)
 
-    async def open_page(
+    async def _open_page(
         self, scan: Scan, token: bytes, *, rows_max: int, bytes_max: int
     ) -> tuple[list[Document[D]], bytes]:
         """Return up to ``rows_max`` documents of a scan, fewer if they have ``bytes_max`` bytes or more, and the token
@@ -222,7 +222,7 @@ class TableReads(Generic[D]):
         batches, rest = await one_page(table._replies(request), request, bytes_max)
         return [document for each in batches for document in await table._of_batch(each)], rest
 
-    async def open_sample(
+    async def _open_sample(
         self, rows_max: int, within_s: float
     ) -> tuple[TableDescriptor, list[Document[D]], bool] | None:
         """Return the table as it is now, its first documents, up to ``rows_max`` and as many as come in time, and
@@ -319,7 +319,7 @@ class TableReads(Generic[D]):
         replies = self._connection.replies(self._stub.Aggregate, request, timeout_s=self._timeout_s)
         async with aclosing(replies):
             async for reply in replies:
-                groups.add(reply)
+                groups._add(reply)
         return groups
 
     def watch(
@@ -400,7 +400,7 @@ class TableReads(Generic[D]):
         """
         self._connection.check_present("watching")
         options = WindowOptions(after, until, changes_max, bytes_max, parts)
-        key_parts = await self.codec.timed((await self._tables.described_at(after, self.full_name)).key)
+        key_parts = await self.codec._timed((await self._tables.described_at(after, self.full_name)).key)
         of = watch_pb2.WindowOfTable(table=self._name, range=range_to_proto(start, end, None, key_parts))
         return await window_of_table(self._connection, of, options, self._timeout_s)
 
@@ -421,13 +421,13 @@ class TableReads(Generic[D]):
 
     # --- messages --------------------------------------------------------------------------------------------
 
-    async def key(self, key: KeyLike) -> common_pb2.Key:
+    async def _key(self, key: KeyLike) -> common_pb2.Key:
         """Return a primary key as a message. Raises InvalidArgument naming the part."""
         return key_to_proto(key, await self._parts_of(None))
 
     async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
         writer, reader = await self.codec.reader_of(found.document.schema_id)
-        decode, shape = self.codec.decoder(writer, reader)
+        decode, shape = self.codec._decoder(writer, reader)
         return Document(decode(found.document.avro), found.etag, shape, writer, found.expires_ms)
 
     async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document[D]], None]:
@@ -441,7 +441,7 @@ class TableReads(Generic[D]):
             writer, reader = await codec.reader_of(batch.schema_id)
         else:
             writer, reader = batch.schema, None
-        return decoded(batch, *codec.decoder(writer, reader), writer)
+        return decoded(batch, *codec._decoder(writer, reader), writer)
 
     def _replies(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[tuple[list[RowBatch], bytes], None]:
         return row_batches(self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s), self._schemas)
@@ -466,11 +466,11 @@ class TableReads(Generic[D]):
 
     async def _parts_of(self, index: str | None) -> Sequence[KeyPart]:
         if not index:
-            return await self.codec.timed((await self.descriptor()).key)
+            return await self.codec._timed((await self.descriptor()).key)
         found = (await self.descriptor()).index(index)
         if found is None:
             table = await self._tables.describe(self.full_name)
             found = table.index(index)
             if found is None:
                 raise await self._tables.no_index(table, index)
-        return await self.codec.timed(found.parts)
+        return await self.codec._timed(found.parts)

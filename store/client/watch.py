@@ -185,8 +185,8 @@ class AsyncWatch(Generic[K, V]):
         return self
 
     async def __anext__(self) -> Event[K, V]:
-        while (event := self.ready()) is None:
-            if not await self.fill():
+        while (event := self._ready()) is None:
+            if not await self._fill():
                 raise StopAsyncIteration
         return event
 
@@ -200,20 +200,20 @@ class AsyncWatch(Generic[K, V]):
 
     async def close(self) -> None:
         """End the stream; a caller that waits for an event finds the end. May be called again."""
-        self.leave()
+        self._leave()
 
     def __del__(self) -> None:
         if self.__dict__.get("_stream") is not None:
-            self.leave()
+            self._leave()
 
     # --- for the faces -----------------------------------------------------------------------------------------
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Close the watch."""
         self._is_closed = True
         self._close_stream()
 
-    def ready(self) -> Event[K, V] | None:
+    def _ready(self) -> Event[K, V] | None:
         """Return the next event, if one has arrived."""
         if self._is_closed or not self._events:
             return None
@@ -222,7 +222,7 @@ class AsyncWatch(Generic[K, V]):
             self._resolved = event.ts
         return event
 
-    async def fill(self) -> bool:
+    async def _fill(self) -> bool:
         """Wait until an event has arrived. False at the end."""
         while not self._events and not self._is_closed:
             if self._is_over:
@@ -298,7 +298,7 @@ class AsyncWatch(Generic[K, V]):
         self._applied = timestamp_of(header.timestamp)
         self._began = self._began or self._applied
         if self._cluster_id not in ("", header.cluster_id):
-            self.leave()
+            self._leave()
             raise Unsupported(
                 "a watch that goes on at another cluster",
                 f"cluster {header.cluster_id} answers, not {self._cluster_id}",

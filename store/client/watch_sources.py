@@ -75,7 +75,7 @@ class DocumentSource:
     async def request(self, options: watch_pb2.WatchOptions) -> watch_pb2.WatchTableRequest:
         return watch_pb2.WatchTableRequest(
             table=self._table,
-            range=range_to_proto(*self._bounds, await self._codec.timed((await self._described()).key)),
+            range=range_to_proto(*self._bounds, await self._codec._timed((await self._described()).key)),
             options=options,
             packed=True,
         )
@@ -114,7 +114,7 @@ class DocumentSource:
             batch = RowBatch(run.schema_id, run.bodies, run.lengths, run.versions, shape)
             named: Iterator[str] = batch.etags() if run.versions else iter(etags[len(documents) :])
             # The names may go on behind this run's rows.
-            instance_of = self._codec.instances(shape)
+            instance_of = self._codec._instances(shape)
             values = map(decode, batch.each_body())
             documents += [(value, Document(instance_of(value), next(named), shape, writer)) for value in values]
         return documents

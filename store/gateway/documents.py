@@ -115,7 +115,7 @@ async def _found(call: Call, table: AsyncTable, key: Key) -> Document | None:
     if columns is None:
         return await table.get(key)
     scan = Scan(prefix=key, columns=columns, with_versions=True)
-    found, _ = await table.open_page(scan, b"", rows_max=1, bytes_max=1)
+    found, _ = await table._open_page(scan, b"", rows_max=1, bytes_max=1)
     return found[0] if found else None
 
 

@@ -87,12 +87,12 @@ async def documents(call: Call) -> Response:
     if wanted == CONTAINER:
         _check_no_pages(call, CONTAINER)
         return await _container(call, table, scan)
-    found, rest = await table.open_page(scan, token_of(call), rows_max=limit_of(call), bytes_max=PAGE_BYTES_MAX)
+    found, rest = await table._open_page(scan, token_of(call), rows_max=limit_of(call), bytes_max=PAGE_BYTES_MAX)
     return page_response([_element(call, each) for each in found], rest)
 
 
 async def _document_lines(call: Call, table: AsyncTable, scan: Scan) -> AsyncGenerator[Iterable[Any], None]:
-    async with aclosing(await table.open_scan(scan)) as pages:
+    async with aclosing(await table._open_scan(scan)) as pages:
         async for page in pages:
             yield map(partial(_element, call), page)
 
@@ -103,7 +103,7 @@ async def _container(call: Call, table: AsyncTable, scan: Scan) -> Response:
     version, schema = await table.codec.schema()
     # The whole file has one schema, also if another version is registered meanwhile.
     pinned = call.client.table(table.full_name, schema_version=version.version)
-    return await container_response(call, schema, await pinned.open_scan(scan))
+    return await container_response(call, schema, await pinned._open_scan(scan))
 
 
 def _element(call: Call, document: Document) -> dict[str, Any]:
@@ -149,12 +149,12 @@ async def pairs(call: Call) -> Response:
     keys_only, reverse, at = call.flag("keysOnly"), call.flag("reverse"), call.text("at")
     if call.wanted((JSON, LINES)) == LINES:
         _check_no_pages(call, LINES)
-        found = namespace.scan_pages(
+        found = namespace._scan_pages(
             start or b"", end or b"", prefix=prefix, reverse=reverse, at=at, keys_only=keys_only
         )
         return await lines_response(call, _pair_lines(found, keys_only=keys_only))
     within = range_of(start or b"", end or b"", prefix)
-    page, rest = await namespace.open_page(
+    page, rest = await namespace._open_page(
         within, token_of(call), rows_max=limit_of(call), reverse=reverse, at=at, keys_only=keys_only
     )
     return page_response([_pair_json(each, keys_only=keys_only) for each in page], rest)

@@ -57,7 +57,7 @@ async def unary(method: Method, call: Call) -> Response:
         call.timeout_s = int(timeout) / 1000
         client = client.with_timeout(call.timeout_s)
     request = await call.json_as(partial(_request_of, method))
-    return json_response(MessageToDict(await client.open_call(method, request)))
+    return json_response(MessageToDict(await client._open_call(method, request)))
 
 
 def _request_of(method: Method, given: Any) -> Any:

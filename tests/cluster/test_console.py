@@ -320,7 +320,7 @@ def test_a_node_that_hangs_is_asked_for_a_while_and_not_for_longer(console: Gate
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        asked = console.client.with_timeout(0.3).open_call_at(
+        asked = console.client.with_timeout(0.3)._open_call_at(
             address, Stubs.cluster.Status, cluster_pb2.StatusRequest()
         )
         with pytest.raises(DeadlineExceeded, match=r"^no answer within 0\.3 s$"):

@@ -41,7 +41,7 @@ def gateway(session: Session, flags: dict[str, Any]) -> None:
     config, tls = configuration(flags, os.environ), session.tls()
     serve(
         config,
-        lambda: AsyncClient.over(
+        lambda: AsyncClient._of(
             AsyncioRuntime(ahead=False), session.endpoint, timeout_s=session.timeout_s, tls=tls, token=session.token
         ),
     )

@@ -120,7 +120,7 @@ class AsyncioWire:
         if tls is None:
             self._channel = grpc.aio.insecure_channel(address, options=options)
         else:
-            self._channel = grpc.aio.secure_channel(address, tls.credentials(), options=options)
+            self._channel = grpc.aio.secure_channel(address, tls._credentials(), options=options)
         self._authorization = authorization
         self._environment = environment
         self._tasks = tasks

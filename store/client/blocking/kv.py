@@ -90,7 +90,7 @@ class KeyValue:
     ) -> Iterator[KvPair]:
         core = self._core
         return each(
-            core.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at, keys_only=keys_only)
+            core._scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at, keys_only=keys_only)
         )
 
     def watch(

@@ -131,7 +131,7 @@ class Table(Generic[D]):
         **options: Unpack[ScanOptions],
     ) -> Iterator[Document[D]]:
         scan = Scan(start, end, **options, with_versions=True)
-        return each(run(self._core.open_scan(scan)))
+        return each(run(self._core._open_scan(scan)))
 
     def scan_batches(
         self,
@@ -142,7 +142,7 @@ class Table(Generic[D]):
         **options: Unpack[ScanOptions],
     ) -> Iterator[RowBatch]:
         scan = Scan(start, end, **options, with_versions=with_versions)
-        return steps(run(self._core.open_batches(scan)))
+        return steps(run(self._core._open_batches(scan)))
 
     def aggregate(
         self,
@@ -231,7 +231,7 @@ class Table(Generic[D]):
         batch_rows: int = ARROW_BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         options = WatchOptions(after, until, initial_state, with_previous)
-        return steps(run(self._core.open_changes((start, end, None), options, batch_rows)))
+        return steps(run(self._core._open_changes((start, end, None), options, batch_rows)))
 
     def window(
         self,
@@ -383,7 +383,7 @@ class Table(Generic[D]):
     ) -> Iterator[pa.RecordBatch]:
         columns = options.pop("columns", None)
         scan = Scan(start, end, **options)
-        return steps(run(self._core.open_arrow(scan, columns, batch_rows)))
+        return steps(run(self._core._open_arrow(scan, columns, batch_rows)))
 
     def to_arrow(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]) -> pa.Table:
         return run(self._core.to_arrow(start, end, **options))
@@ -421,7 +421,7 @@ class Table(Generic[D]):
 async def _html_of(table: AsyncTable[Any]) -> str | None:
     """Return a table's key, indexes and first rows, or the error that reading them raised. None in a transaction."""
     try:
-        sample = await table.open_sample(ROWS_MAX, WAIT_S)
+        sample = await table._open_sample(ROWS_MAX, WAIT_S)
         if sample is None:
             return None
         descriptor, documents, has_more = sample

@@ -36,8 +36,8 @@ class Watch(Generic[K, V]):
         return self
 
     def __next__(self) -> Event[K, V]:
-        while (event := self._core.ready()) is None:
-            if not run(self._core.fill()):
+        while (event := self._core._ready()) is None:
+            if not run(self._core._fill()):
                 raise StopIteration
         return event
 

@@ -133,7 +133,7 @@ async def _counts(
 async def _slow_calls(client: AsyncClient, address: str) -> SlowCalls:
     request = statistics_pb2.ListSlowCallsRequest()
     return slow_calls_of(
-        await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ListSlowCalls, request)
+        await client.with_timeout(NODE_S)._open_call_at(address, Stubs.statistics.ListSlowCalls, request)
     )
 
 

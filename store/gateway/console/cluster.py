@@ -136,7 +136,7 @@ async def _asked(client: AsyncClient, member: MemberStatus) -> tuple[Status | Co
     """Return the member's own status, and the doctor's facts from it."""
     if not member.joined:
         return Unavailable("it has not joined yet"), {}
-    ask = partial(client.open_call_at, member.address)
+    ask = partial(client._open_call_at, member.address)
     status, clock, members, settings = await asyncio.gather(
         tried(ask(Stubs.cluster.Status, cluster_pb2.StatusRequest())),
         tried(_timed(ask(Stubs.cluster.Clock, cluster_pb2.ClockRequest()))),

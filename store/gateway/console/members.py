@@ -26,7 +26,7 @@ async def members_of(client: AsyncClient) -> Members:
     if not isinstance(found, CortadoError):
         return found
     request, method = cluster_pb2.MembersRequest(), Stubs.cluster.Members
-    asked = [tried(brief.open_call_at(each, method, request)) for each in client.endpoint.split(",")]
+    asked = [tried(brief._open_call_at(each, method, request)) for each in client.endpoint.split(",")]
     for reply in await asyncio.gather(*asked):
         if not isinstance(reply, CortadoError):
             return members_from_proto(reply)

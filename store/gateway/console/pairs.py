@@ -144,7 +144,9 @@ async def listing(call: Call, visitor: Visitor) -> Response:
         client.now(),
         _oldest(client),
         tried(
-            client.kv(namespace).open_page(within, token_of(call), rows_max=ROWS, reverse=False, at=at, keys_only=False)
+            client.kv(namespace)._open_page(
+                within, token_of(call), rows_max=ROWS, reverse=False, at=at, keys_only=False
+            )
         ),
     )
     pairs, token = ([], b"") if isinstance(found, CortadoError) else found

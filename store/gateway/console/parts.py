@@ -70,7 +70,7 @@ async def _first(client: AsyncClient, method: Method, request: Any, listed: Call
     found: list[T] = []
     while len(found) <= SHOWN_MAX:
         request.page_size = SHOWN_MAX + 1 - len(found)
-        reply = await client.open_call(method, request)
+        reply = await client._open_call(method, request)
         found += listed(reply)
         # The cluster ends a page early if it becomes large, or takes long.
         if not reply.next_page_token:

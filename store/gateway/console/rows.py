@@ -87,7 +87,7 @@ def _scan(call: Call, at: str | None) -> Scan:
 async def rows_at(call: Call, at: str | None, token: bytes, rows_max: int = ROWS) -> tuple[list[Row], bytes]:
     """Return some rows of the scan that the call asks for, at a time or now, and the token of those behind them."""
     table, descriptor = call.table(call.client), await call.table(then(call, at)).descriptor()
-    found, rest = await table.open_page(_scan(call, at), token, rows_max=rows_max, bytes_max=ROWS_BYTES_MAX)
+    found, rest = await table._open_page(_scan(call, at), token, rows_max=rows_max, bytes_max=ROWS_BYTES_MAX)
     return [_row(each, descriptor) for each in found], rest
 
 

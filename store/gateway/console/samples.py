@@ -137,5 +137,5 @@ async def read(client: AsyncClient, address: str, names: Sequence[str] = _NAMES)
     """Return a node's counts."""
     request = statistics_pb2.ReadStatisticsRequest(names=names)
     return statistics_of(
-        await client.with_timeout(NODE_S).open_call_at(address, Stubs.statistics.ReadStatistics, request)
+        await client.with_timeout(NODE_S)._open_call_at(address, Stubs.statistics.ReadStatistics, request)
     )

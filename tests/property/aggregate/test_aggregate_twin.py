@@ -126,7 +126,7 @@ def check(
     for kernel in column_kernels():
         groups = Groups(query)
         for reply in _replies(bound, pieces, leaves, kernel):
-            groups.add(reply)
+            groups._add(reply)
         ours = {tuple(row[name] for name in group_by): [row[f"{kind}({path or '*'})"] for kind, path in asked]
                 for row in groups.rows()}  # fmt: skip
         assert {_shown(key) for key in ours} == {_shown(key) for key in theirs}

@@ -228,7 +228,7 @@ class Stream:
     is_over: bool = False
 
     def take(self, plan: AggregatePlan, page: aggregate.AggregatePage) -> None:
-        self.groups.add(
+        self.groups._add(
             documents_pb2.AggregateResponse(
                 groups=common_pb2.RowBatch(bodies=page.bodies, lengths=page.lengths.astype("<u4").tobytes()),
                 groups_schema=plan.aggregation.groups_schema.text,

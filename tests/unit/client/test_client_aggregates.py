@@ -250,13 +250,13 @@ def test_a_sum_that_overflows_is_told_when_all_is_merged(client: Client) -> None
 
 def test_what_there_is_leaves_after_a_second_and_counts_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     replies = []
-    add = Groups.add
+    add = Groups._add
 
     def counted(groups: Groups, reply: Any) -> None:
         replies.append(bool(reply.next_page_token))
         add(groups, reply)
 
-    monkeypatch.setattr(Groups, "add", counted)
+    monkeypatch.setattr(Groups, "_add", counted)
     monkeypatch.setattr(aggregating, "REPLY_MS", 0.0)
     monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
     monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)

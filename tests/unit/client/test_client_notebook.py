@@ -174,7 +174,7 @@ def test_a_bulk_load_shows_what_was_refused() -> None:
     result = BulkResult(written=7)
     assert shown(result).lines == []
     for row in range(1_000):
-        result.refuse(row, InvalidDocument("name", "must be a str", "<int>"))
+        result._refuse(row, InvalidDocument("name", "must be a str", "<int>"))
     page = shown(result)
     assert page.text.startswith("7 rows written, 1000 refused")
     assert page.lines[1][:2] == ["0", "InvalidDocument"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import builtins
+import inspect
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,10 +14,64 @@ import cortado
 from cortado import AsyncClient, Client
 from cortado.errors import InvalidArgument
 
+FOREIGN = {
+    *dir(builtins),
+    "Any",
+    "Self",
+    "Literal",
+    "Unpack",
+    "Final",
+    "Callable",
+    "Awaitable",
+    "Iterator",
+    "AsyncIterator",
+} | {
+    *("Iterable", "Sequence", "Mapping", "TracebackType", "datetime", "date", "timedelta", "Decimal", "UUID", "Path"),
+    *("pa", "pd", "pl", "T", "D", "K", "V", "R", "AvroType", "CortadoError"),
+}
+"""Python's names, Arrow's and the data frames', and variables of types."""
+OPAQUE = {"Backups", "AsyncBackups", "Schema", "Environment"}
+"""Types that have modules of their own, :mod:`cortado.store.backup` for example."""
+
+
+def signatures(cls: type) -> Iterator[tuple[str, str]]:
+    """Yield where a public signature or a public field has an annotation, and its text."""
+    for name, member in inspect.getmembers(cls):
+        function = inspect.unwrap(member.fget if isinstance(member, property) else member)
+        if inspect.isfunction(function) and (not name.startswith("_") or (name == "__init__" and cls in CLIENTS)):
+            yield from ((f"{cls.__name__}.{name}", str(each)) for each in function.__annotations__.values())
+    for name, annotation in getattr(cls, "__annotations__", {}).items():
+        if not name.startswith("_"):
+            yield f"{cls.__name__}.{name}", str(getattr(annotation, "__forward_arg__", annotation))
+
+
+def names_in(annotation: str) -> set[str]:
+    """Return the names in the text of an annotation; of ``pa.Table``, ``pa``."""
+    return {each.id for each in ast.walk(ast.parse(annotation, mode="eval")) if isinstance(each, ast.Name)}
+
+
+CLIENTS = [cortado.Client, cortado.AsyncClient]
+
+
+def test_cortado_exports_every_type_that_a_public_signature_names() -> None:
+    seen, ahead, missing = set(CLIENTS), [*CLIENTS], set[str]()
+    while ahead:
+        for where, annotation in signatures(ahead.pop()):
+            for name in names_in(annotation) - FOREIGN:
+                found = getattr(cortado, name, None)
+                if found is None:
+                    missing.add(f"{name}, of {where}")
+                elif inspect.isclass(found) and name not in OPAQUE and found not in seen:
+                    seen.add(found)
+                    ahead.append(found)
+    assert missing == set()
+    assert cortado.TableDescriptor in seen, "the walk reaches what the values hold"
+
 
 @pytest.mark.parametrize("name", [each for each in cortado.__all__ if each != "__version__"])
 def test_every_public_name_is_had_from_cortado(name: str) -> None:
-    assert getattr(cortado, name).__name__ == name
+    found = getattr(cortado, name)
+    assert not inspect.isclass(found) or found.__name__ == name
 
 
 def test_a_shell_completes_every_public_name() -> None:

@@ -152,7 +152,12 @@ def test_a_defect_shows_all_frames(server: FakeServer) -> None:
 
 
 PUBLIC = [getattr(package, name) for name in package.__all__ if inspect.isclass(getattr(package, name))]
-FACES = [each for each in PUBLIC if f"Async{each.__name__}" in package.__all__ or each.__name__.startswith("Async")]
+FACES = [
+    each
+    for each in PUBLIC
+    if (f"Async{each.__name__}" in package.__all__ or each.__name__.startswith("Async"))
+    and each is not package.AsyncDocumentCodec  # A table calls it for each document, and hides its frames.
+]
 
 
 @pytest.mark.parametrize("face", FACES, ids=lambda each: each.__name__)

@@ -459,7 +459,7 @@ def test_no_more_namespaces_and_tables_are_asked_for_than_are_shown() -> None:
     class Client:
         """The client of a cluster that ends each page early."""
 
-        async def open_call(self, _: Any, request: Any) -> Any:
+        async def _open_call(self, _: Any, request: Any) -> Any:
             asked.append((request.page_size, request.page_token))
             place = int(request.page_token or b"0")
             names = [f"n{place + number:04}" for number in range(min(150, request.page_size))]

@@ -73,7 +73,7 @@ async def _rebuild(client: AsyncClient, target: Texts, _given: Texts) -> Done:
         raise NotFound("member", node)
     request, patient = cluster_pb2.RebuildReplicaRequest(node_id=node), client.with_timeout(WAITS_S)
     try:
-        await patient.open_call_at(found.address, Stubs.cluster.RebuildReplica, request)
+        await patient._open_call_at(found.address, Stubs.cluster.RebuildReplica, request)
     except DeadlineExceeded:
         problem = f"{node} did not finish within {WAITS_S:g} s; the work continues, and the act may be repeated"
         raise OutcomeUnknown(problem) from None

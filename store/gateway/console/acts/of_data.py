@@ -168,7 +168,7 @@ async def _drop_index(client: AsyncClient, target: Texts, _given: Texts) -> Done
 
 async def _namespace(client: AsyncClient, target: Texts) -> Sight:
     pairs = client.kv(target["namespace"])
-    page, _ = await pairs.open_page(range_of(b"", b"", None), b"", rows_max=1, reverse=False, at=None, keys_only=True)
+    page, _ = await pairs._open_page(range_of(b"", b"", None), b"", rows_max=1, reverse=False, at=None, keys_only=True)
     if not page:
         raise NotFound("namespace", target["namespace"])
     return Sight((("Namespace", target["namespace"]),), "")
