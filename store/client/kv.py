@@ -18,7 +18,7 @@ from cortado.store.client.streams import items
 from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_pairs
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, text_of
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, texts_of
 from cortado.store.keys.names import check_namespace
 from cortado.store.keys.packing import cut, cut_equal, join
 
@@ -471,7 +471,8 @@ def unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
     """Return the pairs of a page that came packed."""
     versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
     # The pairs of one commit share a timestamp, and neighbours often do.
-    etags = {each: text_of(each) for each in set(versions)}
+    distinct = list(set(versions))
+    etags = dict(zip(distinct, texts_of(b"".join(distinct)), strict=True))
     pairs = zip(
         cut(packed.keys, packed.key_lengths),
         cut(packed.values, packed.value_lengths),

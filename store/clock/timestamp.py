@@ -90,10 +90,9 @@ class Timestamp:
         return datetime.fromtimestamp(min(self.wall_ms, 253402300799000) / 1000, UTC)
 
 
-def text_of(encoded: bytes) -> str:
-    """The text of a timestamp's 12 bytes, without the object: for the etags of a page."""
-    high, logical = _LAYOUT.unpack(encoded)
-    return f"{high >> 48}.{high & WALL_MS_MAX}.{logical}"
+def texts_of(encoded: bytes) -> list[str]:
+    """Return the texts of timestamps of 12 bytes each, without their objects: for the etags of a page."""
+    return [f"{high >> 48}.{high & WALL_MS_MAX}.{logical}" for high, logical in _LAYOUT.iter_unpack(encoded)]
 
 
 ZERO: Final = Timestamp(0, 0, 0)
