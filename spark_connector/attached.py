@@ -31,7 +31,7 @@ OPTIONS: Final = (
     "token",
     "tokenFile",
     "partitions",
-    "lease",
+    "hold",
     "replicaRead",
 )
 """The options of a read that the views are made with."""
@@ -58,7 +58,7 @@ def attach_database(spark: SparkSession, database: str, **options: Any) -> list[
     with open_client(connection) as client:
         tables = [each.name for each in client.tables(database)]
     # Nothing is read yet: each query chooses its own time.
-    unread = {**given, "lease": "false"}
+    unread = {**given, "hold": "false"}
     schemas = {name: table_schema(read_options({**unread, "table": f"{database}.{name}"}))[0] for name in tables}
     home = f"cortado_{uuid4().hex}"
     folder = Path(tempfile.mkdtemp(prefix="cortado-attached-")).as_uri()

@@ -91,7 +91,7 @@ def _schema(client: Client, options: ChangesOptions, table: TableDescriptor, ver
     if not options.fail_on_data_loss:
         # A row that says "reset" has no key.
         whole = pa.schema([each.with_nullable(True) for each in whole])
-    bounds_of_key(table, options.key_lower, options.key_upper)
+    bounds_of_key(table, options.key_start, options.key_end)
     if options.columns is None:
         return loosened_schema(from_arrow_schema(whole))
     named = field_names(options.columns, schema, table.full_name)
@@ -200,7 +200,7 @@ class ChangesReader(Changes, DataSourceReader):
             raise InvalidArgument("option startingAt", "is of a stream: rows are read without it", "state")
         self._chosen = chosen
         self._lease: str | None = None
-        if options.lease:
+        if options.hold:
             # Not by load(), which cannot tell a batch from a stream.
             with open_client(options.connection) as client:
                 self._lease = protect(client, options.connection.table, chosen.after)
@@ -210,7 +210,7 @@ class ChangesReader(Changes, DataSourceReader):
         after, until = self._chosen.after, self._chosen.until
         with open_client(self._options.connection) as client:
             table = client.describe(self._options.connection.table)
-            bounds = bounds_of_key(table, self._options.key_lower, self._options.key_upper)
+            bounds = bounds_of_key(table, self._options.key_start, self._options.key_end)
             return self.ranges(client, bounds, after, until) or [ChangesPartition(*bounds, after, until)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

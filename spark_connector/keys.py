@@ -64,7 +64,7 @@ def read_bounds(client: Client, options: ReadOptions) -> KeyBounds:
             names = ", ".join(each.name for each in described.indexes) or "none"
             raise NotFound("index", f"{options.index} of table {options.connection.table}; there are {names}")
         declared = index.parts
-    return _bounds_of(declared, options.key_lower, options.key_upper)
+    return _bounds_of(declared, options.key_start, options.key_end)
 
 
 def bounds_of_key(table: TableDescriptor, lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
@@ -73,10 +73,10 @@ def bounds_of_key(table: TableDescriptor, lower: tuple[Any, ...] | None, upper: 
 
 
 def _bounds_of(declared: Sequence[KeyPart], lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> KeyBounds:
-    first, last = _bound("option keyLower", declared, lower), _bound("option keyUpper", declared, upper)
+    first, last = _bound("option keyStart", declared, lower), _bound("option keyEnd", declared, upper)
     if first is not None and last is not None and _is_before(last, first, declared):
         order = ", ".join(f"{part.path} {'descending' if part.descending else 'ascending'}" for part in declared)
-        raise InvalidArgument("option keyUpper", f"must not come before keyLower, in the order {order}", str([*last]))
+        raise InvalidArgument("option keyEnd", f"must not come before keyStart, in the order {order}", str([*last]))
     return first, last
 
 

@@ -37,7 +37,7 @@ OPTIONS: Final = (
     "token",
     "tokenFile",
     "schemaVersion",
-    "lease",
+    "hold",
 )
 """The options of a read that ``lookup_join()`` takes."""
 

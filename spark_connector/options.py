@@ -20,11 +20,11 @@ option             for         meaning
 ``aggregate``      read        what the node works out of the rows: ``count(*) as n, sum(x) as s``; one partition
 ``groupBy``        read        with ``aggregate``: the fields whose values make groups; default: all rows are one
 ``index``          read        the index whose order, and whose key, the bounds speak of; one partition
-``keyLower``       read        JSON array: the first parts of the key to start from, inclusive
-``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
+``keyStart``       read        JSON array: the first parts of the key to start from, inclusive
+``keyEnd``         read        JSON array: the first parts of the key to end before, exclusive
 ``partitions``     read        how many key ranges of about equal size; default 4
 ``schemaVersion``  read        version of the subject to read with; default: the newest
-``lease``          read        ``true`` (default): what is read is kept from collection for as long as tasks read it
+``hold``           read        ``true`` (default): what is read is kept from collection for as long as tasks read it
 ``replicaRead``    read        ``leader`` (default), or ``nearest``: partitions are spread over all members
 ``startingAt``     changes     read changes instead of rows, after: ``latest`` (now), ``earliest`` (all that are kept)
                                or a timestamp as for ``at``; of a stream, ``state``: first the rows that there are
@@ -50,8 +50,11 @@ option             for         meaning
 ``txnVersion``     write       with ``txnAppId``: the number of this job, from 0
 =================  ==========  ====================================================================================
 
-Changes take ``columns``, ``keyLower``, ``keyUpper``, ``partitions``, ``schemaVersion`` and ``lease``, too.
+Changes take ``columns``, ``keyStart``, ``keyEnd``, ``partitions``, ``schemaVersion`` and ``hold``, too.
 A stream is written with ``operation``, ``onConflict``, ``chunkRows`` and ``txnAppId``.
+
+Names that other sources have are taken, too: ``timestampAsOf`` for ``at``, ``numPartitions`` for ``partitions``,
+``batchsize`` for ``chunkRows``, ``badRecordsPath`` for ``badRowsPath``.
 
 Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
 The files of certificates are read when a connection is made: on the driver, and on each executor under the same path.
@@ -107,11 +110,11 @@ class ReadOptions:
     index: str | None
     aggregate: str | None
     group_by: str | None
-    key_lower: tuple[Any, ...] | None
-    key_upper: tuple[Any, ...] | None
+    key_start: tuple[Any, ...] | None
+    key_end: tuple[Any, ...] | None
     partitions: int
     schema_version: int | None
-    lease: bool
+    hold: bool
     reads_anywhere: bool
 
     @property
@@ -133,11 +136,11 @@ class ChangesOptions:
     consumer: str | None
     consumer_ttl_s: float
     columns: tuple[str, ...] | None
-    key_lower: tuple[Any, ...] | None
-    key_upper: tuple[Any, ...] | None
+    key_start: tuple[Any, ...] | None
+    key_end: tuple[Any, ...] | None
     partitions: int
     schema_version: int | None
-    lease: bool
+    hold: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +162,11 @@ class WriteOptions:
 
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "token", "tokenFile")
-_ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyLower", "keyUpper", "partitions")
-_READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion", "lease", "replicaRead")
+_ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyStart", "keyEnd", "partitions")
+_READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion", "hold", "replicaRead")
 _STARTING = "startingAt"
 _OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious", "failOnDataLoss", "consumerId", "consumerTtl")
-_OF_RANGES = ("columns", "keyLower", "keyUpper", "partitions", "schemaVersion", "lease")
+_OF_RANGES = ("columns", "keyStart", "keyEnd", "partitions", "schemaVersion", "hold")
 _CHANGES = (*_BOTH, _STARTING, *_OF_CHANGES, *_OF_RANGES)
 OPERATIONS = ("upsert", "insert", "update", "delete", "changes")
 _WRITE = (
@@ -189,6 +192,13 @@ _NOT_OF_STREAM = {
     "txnVersion": "does not go with writeStream: it is the number of the batch",
     "unchangedSince": "does not go with writeStream: each batch has a beginning of its own",
 }
+ALIASES = {
+    "timestampAsOf": "at",
+    "numPartitions": "partitions",
+    "batchsize": "chunkRows",
+    "badRecordsPath": "badRowsPath",
+}
+"""Names that Delta, Spark's JDBC source and its files have for the same."""
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 _OF_CATALOGUE = (
@@ -221,11 +231,11 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         index=_text(given, "index"),
         aggregate=_aggregate(given),
         group_by=_text(given, "groupBy"),
-        key_lower=_key(given, "keyLower"),
-        key_upper=_key(given, "keyUpper"),
+        key_start=_key(given, "keyStart"),
+        key_end=_key(given, "keyEnd"),
         partitions=_partitions(given),
         schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
-        lease=_is_leased(given),
+        hold=_is_held(given),
         reads_anywhere=_one_of(given, "replicaRead", ("leader", "nearest")) == "nearest",
     )
 
@@ -254,11 +264,11 @@ def changes_options(options: Mapping[str, str]) -> ChangesOptions:
         consumer_ttl_s=_consumer_ttl_s(given),
         fail_on_data_loss=_one_of(given, "failOnDataLoss", ("true", "false")) == "true",
         columns=_columns(given),
-        key_lower=_key(given, "keyLower"),
-        key_upper=_key(given, "keyUpper"),
+        key_start=_key(given, "keyStart"),
+        key_end=_key(given, "keyEnd"),
         partitions=_partitions(given),
         schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
-        lease=_is_leased(given),
+        hold=_is_held(given),
     )
 
 
@@ -302,13 +312,17 @@ def stream_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str, ...], what: str) -> dict[str, str]:
-    """Return options by their documented names, from any case of letters, without those of the other direction."""
+    """Return options by their documented names, from any case of letters or an alias, without those of the other
+    direction."""
     by_lower = {name.lower(): name for name in (*others, *names, _PATH)}
+    by_lower |= {alias.lower(): name for alias, name in ALIASES.items() if name.lower() in by_lower}
     known: dict[str, str] = {}
     for key, value in options.items():
         name = by_lower.get(key.lower())
         if name is None:
             raise InvalidArgument(f"option {key}", f"is not an option of {what}; there are {', '.join(names)}", value)
+        if name in known:
+            raise InvalidArgument(f"option {key}", f"must not be given beside {name}, which says the same", value)
         known[name] = value
     return known
 
@@ -384,8 +398,8 @@ def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def _is_leased(given: Mapping[str, str]) -> bool:
-    return _one_of(given, "lease", ("true", "false")) == "true"
+def _is_held(given: Mapping[str, str]) -> bool:
+    return _one_of(given, "hold", ("true", "false")) == "true"
 
 
 def _consumer(given: Mapping[str, str]) -> str | None:
@@ -393,8 +407,8 @@ def _consumer(given: Mapping[str, str]) -> str | None:
     if name is not None and len(name) > CONSUMER_CHARS_MAX:
         problem = f"must have 1 to {CONSUMER_CHARS_MAX} characters"
         raise InvalidArgument("option consumerId", problem, f"{len(name)} characters")
-    if name is not None and not _is_leased(given):
-        raise InvalidArgument("option consumerId", 'needs the option lease "true": it is one', name)
+    if name is not None and not _is_held(given):
+        raise InvalidArgument("option consumerId", 'needs the option hold "true": it is one', name)
     return name
 
 

@@ -75,7 +75,7 @@ class TableQuery:
         from pyspark_cortado.options import read_options
 
         options = read_options(self._options)
-        bounds = {"keyLower": options.key_lower, "keyUpper": options.key_upper}
+        bounds = {"keyStart": options.key_start, "keyEnd": options.key_end}
         where = [f"{name} {list(parts)}" for name, parts in bounds.items() if parts is not None]
         where += [f"index {options.index}"] if options.index is not None else []
         where += [f"filter {options.filter}"] if options.filter is not None else []

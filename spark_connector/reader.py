@@ -71,7 +71,7 @@ def _choose(client: Client, options: ReadOptions) -> Chosen:
     at, table = options.at or str(client.now()), options.connection.table
     then = client.at(at)
     subject = then.describe(table).subject
-    lease = protect(client, table, at) if options.lease else None
+    lease = protect(client, table, at) if options.hold else None
     if lease is None:
         # An error for collected versions is raised before the job.
         for _ in then.table(table).scan(limit=1):

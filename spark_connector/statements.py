@@ -27,7 +27,7 @@ OPTIONS: Final = (
     "token",
     "tokenFile",
     "partitions",
-    "lease",
+    "hold",
     "replicaRead",
 )
 """The options of a read that ``sql()`` takes: they are for all of its tables."""

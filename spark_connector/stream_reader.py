@@ -232,7 +232,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         if self._identity is None:
             client, options = self._connected(), self._options
             table = client.describe(options.connection.table)
-            bounds = bounds_of_key(table, options.key_lower, options.key_upper)
+            bounds = bounds_of_key(table, options.key_start, options.key_end)
             self._identity = Identity(client.status().cluster_id, table, bounds)
         return self._identity
 
@@ -248,7 +248,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         label = f"Spark stream of {options.connection.table}"
         if options.consumer is not None and self._query:
             self._move(options.consumer, at, label)
-        elif options.lease:
+        elif options.hold:
             next_lease.enter_context(client.hold(at, label=label))
         self._lease.close()
         self._lease, self._lease_moved_s = next_lease, time.monotonic()

@@ -54,8 +54,8 @@ class CortadoSide:
                 "partitions": PARTITIONS,
             },
             "by_value": {"filter": f"flight < {FLIGHTS_BELOW}", "partitions": PARTITIONS},
-            "by_key": {"keyLower": f"[{lower}]", "keyUpper": f"[{upper}]", "partitions": 1},
-            "by_index": {"index": INDEX, "keyLower": f"[{GATE}]", "keyUpper": f"[{GATE + 1}]"},
+            "by_key": {"keyStart": f"[{lower}]", "keyEnd": f"[{upper}]", "partitions": 1},
+            "by_index": {"index": INDEX, "keyStart": f"[{GATE}]", "keyEnd": f"[{GATE + 1}]"},
         }
         frame = self._loaded(TABLE, options[load]) if load in options else None
         if frame is not None and load == "sum_by_spark":

@@ -66,7 +66,7 @@ def test_a_batch_of_changes_has_puts_and_deletes_and_what_they_replaced(tables: 
     ]
     assert rows[0]["_ts"]["wall_ms"] > 0
     assert tables.read(table, startingAt=str(ended), endingAt=str(ended)).count() == 0
-    named = tables.read(table, startingAt=str(began), columns="NAME", keyLower="[3]", keyUpper="[4]")
+    named = tables.read(table, startingAt=str(began), columns="NAME", keyStart="[3]", keyEnd="[4]")
     assert named.columns == ["name", "_op", "_ts", "_commit_time"]
     assert named.count() == 2
     earliest = tables.read(table, startingAt="earliest")
@@ -174,7 +174,7 @@ def test_checkpoints_of_other_tables_and_streams_without_a_start_are_refused(
             {"startingAt": "latest", "consumerId": "a", "consumerTtl": "60d"},
             "option consumerTtl: must be a time such as 12h",
         ),
-        ({"startingAt": "latest", "consumerId": "a", "lease": "false"}, "option consumerId: needs the option lease"),
+        ({"startingAt": "latest", "consumerId": "a", "hold": "false"}, "option consumerId: needs the option hold"),
         ({"startingAt": "latest", "consumerId": "x" * 101}, "option consumerId: must have 1 to 100 characters"),
         ({"startingAt": "latest", "consumerId": "a", "endingAt": "0.0.1"}, "option consumerId: is of a stream"),
         (
@@ -183,7 +183,7 @@ def test_checkpoints_of_other_tables_and_streams_without_a_start_are_refused(
         ),
         ({"endingAt": "0.0.1"}, "option endingAt: needs the option startingAt"),
         ({"startingAt": "latest", "columns": "nmae"}, "no field nmae"),
-        ({"startingAt": "latest", "keyLower": "[1, 2]"}, "option keyLower: must have at most 1 parts"),
+        ({"startingAt": "latest", "keyStart": "[1, 2]"}, "option keyStart: must have at most 1 parts"),
     ],
 )
 def test_what_is_wrong_with_a_read_of_changes_is_told_by_load(

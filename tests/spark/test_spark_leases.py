@@ -37,7 +37,7 @@ def test_a_load_registers_a_lease_at_or_below_what_it_reads(tables: SparkTables)
         assert each.label != label or tables.client.admin.gc.end_hold(each.hold_id)
     assert frame.count() == 1
     assert labelled(tables.client, label) == [kept], "the tasks found none, and acquired it again"
-    assert tables.read(table, lease="false").count() == 2
+    assert tables.read(table, hold="false").count() == 2
     assert tables.read(table, aggregate="count(*) as n").collect()[0].n == 2
     assert set(labelled(tables.client, label)) <= {kept, Timestamp(kept.epoch, kept.wall_ms + 60_000, 0)}
 

@@ -56,7 +56,7 @@ def test_a_limit_reads_the_first_rows_in_one_partition(tables: SparkTables) -> N
     assert frame.rdd.getNumPartitions() == 1
     assert frame.where("id > 7").count() == 3
     assert tables.read(table, limit=0).count() == 0
-    assert tables.read(table, limit=5, keyLower="[90]", keyUpper="[93]").count() == 3
+    assert tables.read(table, limit=5, keyStart="[90]", keyEnd="[93]").count() == 3
 
 
 def test_an_index_gives_the_order_and_takes_the_bounds(tables: SparkTables) -> None:
@@ -65,7 +65,7 @@ def test_an_index_gives_the_order_and_takes_the_bounds(tables: SparkTables) -> N
     tables.client.create_table(name, ["id"], indexes=[Index("by_score", ["score"])])
     table = tables.client.table(name)
     table.put_many({"id": n, "name": "", "score": (50 - n) / 2} for n in range(50))
-    frame = tables.read(name, index="by_score", keyLower="[3.0]", keyUpper="[5]")
+    frame = tables.read(name, index="by_score", keyStart="[3.0]", keyEnd="[5]")
     assert [row["score"] for row in frame.collect()] == [3.0, 3.5, 4.0, 4.5]
     assert frame.rdd.getNumPartitions() == 1
     assert [row["id"] for row in tables.read(name, index="by_score", limit=2).collect()] == [49, 48]
@@ -84,7 +84,7 @@ def test_an_index_gives_the_order_and_takes_the_bounds(tables: SparkTables) -> N
         ({"limit": "5", "partitions": "2"}, "option partitions: must be 1 with the option limit"),
         ({"index": "by_nmae"}, "NotFound: no index by_nmae of table"),
         ({"index": "by_name", "partitions": "3"}, "option partitions: must be 1 with the option index"),
-        ({"keyLower": '["x"]'}, "option keyLower, part id: must be of type int64, as JSON carries it (got 'x')"),
+        ({"keyStart": '["x"]'}, "option keyStart, part id: must be of type int64, as JSON carries it (got 'x')"),
     ],
 )
 def test_what_a_node_would_refuse_is_refused_by_load(

@@ -73,7 +73,7 @@ def test_a_query_is_loaded(tables: SparkTables) -> None:
     name = table.full_name
     assert load(f"SELECT n, id FROM {name} WHERE g = 'a' LIMIT 2") == [(0, 0), (2, 2)]
     assert load(f"SELECT g, count(*) AS c, max(n) FROM {name} GROUP BY g") == [("a", 10, 18), ("b", 10, 19)]
-    assert load(f"SELECT count(*) FROM {name}", keyLower="[5]") == [(15,)]
+    assert load(f"SELECT count(*) FROM {name}", keyStart="[5]") == [(15,)]
     with pytest.raises(Exception, match="option filter: must not be given beside query, which says it"):
         load(f"SELECT * FROM {name}", filter="n = 1")
     with pytest.raises(Exception, match="InvalidFilter: filter: no field m in "):

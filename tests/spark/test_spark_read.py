@@ -129,6 +129,7 @@ def test_a_load_can_read_the_past(tables: SparkTables) -> None:
     after = table.put_many(_people(10, first=10)).ts
     assert tables.read(table, at=str(before)).count() == 10
     assert tables.read(table, at=str(after)).count() == 20
+    assert tables.read(table, timestampAsOf=str(before), numPartitions=2).count() == 10
     # RFC 3339 stands for the whole of its millisecond, and a minute before the first row there was no such table.
     long_ago = before.as_datetime() - timedelta(minutes=1)
     with pytest.raises(Exception, match=r"no (table|database) "):
@@ -172,13 +173,13 @@ def test_key_bounds_prune(tables: SparkTables) -> None:
     day = datetime(2013, 1, 1, tzinfo=UTC)
     table.put_many({"at": day + timedelta(hours=hour), "n": n} for hour in range(48) for n in range(10))
     lower, upper = '["2013-01-01T12:00:00Z"]', '["2013-01-02T07:00:00-05:00", 3]'
-    frame = tables.read(table, keyLower=lower, keyUpper=upper)
+    frame = tables.read(table, keyStart=lower, keyEnd=upper)
     assert frame.count() == 24 * 10 + 3
     edges = frame.agg(sql.min("at"), sql.max("at")).first()
     assert [edge.astimezone(UTC) for edge in edges] == [day + timedelta(hours=12), day + timedelta(hours=36)]
-    assert tables.read(table, keyLower=upper).count() == 480 - 12 * 10 - 24 * 10 - 3
-    assert tables.read(table, keyUpper=lower).count() == 120
-    assert tables.read(table, keyLower=lower, keyUpper=lower).count() == 0
+    assert tables.read(table, keyStart=upper).count() == 480 - 12 * 10 - 24 * 10 - 3
+    assert tables.read(table, keyEnd=lower).count() == 120
+    assert tables.read(table, keyStart=lower, keyEnd=lower).count() == 0
 
 
 def test_old_and_new_rows_come_alike(tables: SparkTables) -> None:
@@ -196,7 +197,7 @@ def test_old_and_new_rows_come_alike(tables: SparkTables) -> None:
     assert rows[3][:] == (3, 3, None, 7)
     assert rows[4][:] == (4, 2**40 + 4, "n4", 1)
     assert frame.agg(sql.sum("number")).first()[0] == sum(n if n % 3 == 0 else 2**40 + n for n in range(3_000))
-    old = tables.read(table, schemaVersion=1, keyUpper="[1]")
+    old = tables.read(table, schemaVersion=1, keyEnd="[1]")
     assert old.collect()[0].asDict() == {"id": 0, "old": "o0", "number": 0}
 
 

@@ -96,20 +96,20 @@ def test_a_bad_timestamp_is_refused(tables: SparkTables, at: str, expected: str)
 @pytest.mark.parametrize(
     ("bound", "expected"),
     [
-        ('["x"]', "option keyLower, part id: must be of type int64, as JSON carries it (got 'x')"),
-        ("[1, 2]", "option keyLower: must have at most 1 parts (id) (got 2)"),
-        ("[9223372036854775808]", "option keyLower, part id: must be of type int64, as JSON carries it (got 9"),
+        ('["x"]', "option keyStart, part id: must be of type int64, as JSON carries it (got 'x')"),
+        ("[1, 2]", "option keyStart: must have at most 1 parts (id) (got 2)"),
+        ("[9223372036854775808]", "option keyStart, part id: must be of type int64, as JSON carries it (got 9"),
     ],
 )
 def test_a_bad_key_bound_is_refused(tables: SparkTables, bound: str, expected: str) -> None:
     table = tables.make(ROW)
-    _in(_refusal(lambda: tables.read(table, keyLower=bound)), expected)
+    _in(_refusal(lambda: tables.read(table, keyStart=bound)), expected)
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"lease": "maybe"}, "option lease: must be one of true, false (got maybe)"),
+        ({"hold": "maybe"}, "option hold: must be one of true, false (got maybe)"),
         ({"replicaRead": "any"}, "option replicaRead: must be one of leader, nearest (got any)"),
         ({"limit": "-1"}, "option limit: must be between 0 and"),
         ({"limit": "5", "partitions": "2"}, "option partitions: must be 1 with the option limit"),
@@ -120,7 +120,7 @@ def test_a_bad_key_bound_is_refused(tables: SparkTables, bound: str, expected: s
         ({"aggregate": "sum(name)"}, "option aggregate: field name is string: sum takes an int"),
         ({"filter": "nmae = 1"}, "filter: no field nmae (there is name), at character 0"),
         ({"timeoutSeconds": "0"}, "option timeoutSeconds: must be above 0"),
-        ({"keyLower": "[7]", "keyUpper": "[3]"}, "option keyUpper: must not come before keyLower, in the order id asc"),
+        ({"keyStart": "[7]", "keyEnd": "[3]"}, "option keyEnd: must not come before keyStart, in the order id asc"),
         ({"at": "0.1.0.0"}, "cortado.errors.InvalidArgument: at: "),
     ],
 )

@@ -30,7 +30,7 @@ def test_a_job_whose_right_is_taken_away_ends_with_the_denial(spark: SparkSessio
         assert job is not None
         assert root is not None
         options = {"endpoint": served.endpoint, "table": "shop.rows", "token": job.text, "partitions": "4"}
-        frame = spark.read.format("cortado").options(**options, lease="false").load()
+        frame = spark.read.format("cortado").options(**options, hold="false").load()
         plan = frame._jdf.queryExecution().toString()
         # One partition after the other: the next one begins when it is asked for.
         rows = frame.toLocalIterator()

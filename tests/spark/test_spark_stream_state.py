@@ -104,7 +104,7 @@ def test_spark_streams_the_state_of_a_range_and_then_its_changes(tables: SparkTa
     table = tables.make(PERSON)
     table.put_many({"id": n, "name": f"p{n}"} for n in range(100))
     reader = tables.spark.readStream.format("cortado").option("endpoint", tables.endpoint)
-    options = {"startingAt": "state", "keyLower": "[10]", "keyUpper": "[60]", "withPrevious": "true"}
+    options = {"startingAt": "state", "keyStart": "[10]", "keyEnd": "[60]", "withPrevious": "true"}
     frame = reader.options(table=table.full_name, maxRowsPerTrigger=30, **options).load()
 
     def drained(name: str) -> list[tuple[Any, ...]]:

@@ -28,11 +28,20 @@ def test_a_table_is_all_that_a_read_needs() -> None:
     options = read_options({"table": "nyc.flights"})
     assert options.connection.endpoint == "127.0.0.1:7621"
     assert options.connection.timeout_s == 30
-    assert (options.at, options.columns, options.key_lower, options.key_upper) == (None, None, None, None)
+    assert (options.at, options.columns, options.key_start, options.key_end) == (None, None, None, None)
     assert (options.partitions, options.schema_version) == (4, None)
-    assert (options.lease, options.reads_anywhere) == (True, False)
-    options = read_options({"table": "nyc.flights", "lease": "false", "replicaRead": "nearest"})
-    assert (options.lease, options.reads_anywhere) == (False, True)
+    assert (options.hold, options.reads_anywhere) == (True, False)
+    options = read_options({"table": "nyc.flights", "hold": "false", "replicaRead": "nearest"})
+    assert (options.hold, options.reads_anywhere) == (False, True)
+
+
+def test_names_of_other_sources_are_taken_and_not_beside_their_own() -> None:
+    options = read_options({"table": "a.b", "timestampasof": "0.1763643600000.2", "numPartitions": "7"})
+    assert (options.at, options.partitions) == ("0.1763643600000.2", 7)
+    written = write_options({"table": "a.b", "batchsize": "50", "badRecordsPath": "/tmp/bad", "numPartitions": "7"})
+    assert (written.chunk_rows, written.bad_rows_path) == (50, "/tmp/bad")
+    with pytest.raises(InvalidArgument, match="option numPartitions: must not be given beside partitions"):
+        read_options({"table": "a.b", "partitions": "4", "numPartitions": "7"})
 
 
 def test_a_table_is_all_that_a_write_needs() -> None:
@@ -70,8 +79,8 @@ def test_what_is_wrong_with_a_transactional_write_is_named(given: dict[str, str]
 
 
 def test_names_of_options_are_known_in_any_case() -> None:
-    options = read_options({"TABLE": "a.b", "keylower": "[1]", "KeyUpper": "[2]", "schemaversion": "3"})
-    assert (options.key_lower, options.key_upper, options.schema_version) == ((1,), (2,), 3)
+    options = read_options({"TABLE": "a.b", "keystart": "[1]", "KeyEnd": "[2]", "schemaversion": "3"})
+    assert (options.key_start, options.key_end, options.schema_version) == ((1,), (2,), 3)
 
 
 def test_the_files_of_certificates_are_the_clients() -> None:
@@ -153,11 +162,11 @@ def test_columns_are_trimmed_and_keep_their_order() -> None:
         ("columns", ""),
         ("columns", "a,,b"),
         ("columns", "a,a"),
-        ("keyLower", "1"),
-        ("keyLower", "[]"),
-        ("keyLower", '["unclosed'),
-        ("keyUpper", "{}"),
-        ("keyUpper", "[" * 100_000),
+        ("keyStart", "1"),
+        ("keyStart", "[]"),
+        ("keyStart", '["unclosed'),
+        ("keyEnd", "{}"),
+        ("keyEnd", "[" * 100_000),
         ("partitions", "0"),
         ("partitions", "4097"),
         ("partitions", "many"),
@@ -259,7 +268,7 @@ def test_what_is_kept_with_the_columns_is_read_with_and_what_the_query_says_goes
     ],
 )
 def test_parts_of_a_bound_take_the_types_of_the_key(kind: KeyType, json_value: Any, expected: Any) -> None:
-    part = key_part(json_value, KeyPart("a", kind), "option keyLower")
+    part = key_part(json_value, KeyPart("a", kind), "option keyStart")
     assert part == expected
     assert type(part) is type(expected)
 
@@ -286,8 +295,8 @@ def test_parts_of_a_bound_take_the_types_of_the_key(kind: KeyType, json_value: A
 )
 def test_a_part_of_another_type_is_refused_by_option_and_part(kind: KeyType, json_value: Any) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        key_part(json_value, KeyPart("a", kind), "option keyLower")
-    assert refused.value.field == "option keyLower, part a"
+        key_part(json_value, KeyPart("a", kind), "option keyStart")
+    assert refused.value.field == "option keyStart, part a"
     assert str(kind) in refused.value.problem
 
 
