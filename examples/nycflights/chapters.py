@@ -190,7 +190,7 @@ def travel_in_time(stage: Stage) -> None:
     flight = found[0].value
     key = (flight["time_hour"], flight["carrier"], flight["flight"])
     before = flights.get(key)
-    flights.update(key, {"arr_delay": 42, "remark": "corrected by hand"}, if_match=found[0].etag)
+    flights.update(key, {"arr_delay": 42, "remark": "corrected by hand"}, if_etag=found[0].etag)
     after = flights.get(key)
     past = flights.get(key, at=found[0].ts)
     if before is None or after is None or past is None or past.value != before.value or after.value["arr_delay"] != 42:
