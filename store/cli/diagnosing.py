@@ -25,7 +25,7 @@ from cortado.store.settings.client import ENDPOINTS
 _PROBE_S: Final = 3.0
 NOT_CHECKED: Final = (
     ("each stored byte, and whether the replicas agree", "cortado scrub"),
-    ("indexes against rows", "cortado table check TABLE"),
+    ("indexes against rows", "cortado table verify-indexes TABLE"),
     ("a backup", "cortado backup verify DIR"),
     ("calls that took long", "cortado slow"),
     ("rates, queues and latencies as they change", "cortado top"),

@@ -91,7 +91,7 @@ EXIT_CODES: Final = (
     ExitCode(
         DAMAGE,
         "Damage: a wrong checksum, a data directory that cannot be used, a clock out of bounds, a peer that refuses, "
-        "or problems that `table check`, `doctor`, `scrub`, `debug raft` or `debug mvcc` found.",
+        "or problems that `table verify-indexes`, `doctor`, `scrub`, `debug raft` or `debug mvcc` found.",
         "Call an operator: the message says what to do. Do not retry.",
     ),
     ExitCode(

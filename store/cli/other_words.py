@@ -152,6 +152,7 @@ MOVED: Final[Mapping[str, str]] = {
     "raft": "debug raft",
     "restore": "backup restore",
     "schema default-compatibility": "schema compatibility --default",
+    "table check": "table verify-indexes",
 }
 """Words that once began a command, and the words that begin it now."""
 

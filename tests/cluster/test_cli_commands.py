@@ -236,7 +236,7 @@ def test_tables_and_databases_are_listed_described_checked_and_split(
     assert (table["table"], table["size"]["rows"], table["size"]["indexes"][0]["entries"]) == (flights, 100, 100)
     assert cortado.json("table", "describe", flights) == [table]
     assert "by_tailnum" in cortado("table", "describe", flights)
-    [checked] = cortado.json("table", "check", flights)
+    [checked] = cortado.json("table", "verify-indexes", flights)
     assert (checked["rows"], checked["entries"], checked["problems"]) == (100, 100, [])
     ranges = cortado.json("table", "split", flights, "4")
     assert (ranges[0]["from"], ranges[-1]["to"]) == (None, None)

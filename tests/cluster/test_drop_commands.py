@@ -59,7 +59,7 @@ def test_a_table_goes_is_listed_and_comes_back(cli: CommandLine, client: Client,
     assert cli.json("table", "describe", name, "--at", before)[0]["table_id"] == record["table_id"]
     assert cli.json("scan", name, "1", "--index", "by_id", "--at", before) == [{"id": 1}]
     assert cli.json("table", "split", name, "1", "--at", before)[0]["rows"] == 1
-    assert cli.json("table", "check", name, "--at", before)[0]["rows"] == 1
+    assert cli.json("table", "verify-indexes", name, "--at", before)[0]["rows"] == 1
     assert cli.json("export", name, "-", "--at", before, "--quiet") == [{"id": 1}]
     cli("get", name, "1", expect=NOT_FOUND)
     cli("table", "drop", name, "--yes", expect=NOT_FOUND)

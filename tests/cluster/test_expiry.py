@@ -89,7 +89,7 @@ def test_each_replica_sees_it_up_to_one_timestamp_and_a_unique_value_is_free_aga
         address = cluster.addresses[name]
         assert seen_at(address, last, "a", "x") == (True, True, True, True), name
         assert seen_at(address, Timestamp(0, found.expires_ms, 0), "a", "x") == (False, False, False, False), name
-    assert "no problems" in cortado("table", "check", "shop.sessions", "--endpoint", cluster.endpoints)
+    assert "no problems" in cortado("table", "verify-indexes", "shop.sessions", "--endpoint", cluster.endpoints)
 
 
 def test_updates_keep_it_puts_begin_anew_and_conditions_find_nothing(client: Client) -> None:
@@ -161,4 +161,4 @@ def test_a_bulk_load_and_the_command_line_say_when(cluster: Cluster, client: Cli
     cortado("update", "shop.sessions", "cli", "--set", "left=2", "--ttl", "none", *server)
     assert '"expires_ms"' not in cortado("get", "shop.sessions", "cli", "--meta", "-o", "json", *server)
     assert "until" in cortado("debug", "mvcc", "row", "shop.sessions", "bulk-7", "--endpoint", cluster.addresses["n1"])
-    assert "no problems" in cortado("table", "check", "shop.sessions", *server)
+    assert "no problems" in cortado("table", "verify-indexes", "shop.sessions", *server)

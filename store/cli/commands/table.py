@@ -260,14 +260,14 @@ def rename(
 
 
 @command(
-    "table check",
+    "table verify-indexes",
     examples="""
-        cortado table check flights.flights
-        cortado table check flights.flights --at 2025-11-20T13:00:00Z -o json
-        cortado table check flights.flights --repair
+        cortado table verify-indexes flights.flights
+        cortado table verify-indexes flights.flights --at 2025-11-20T13:00:00Z -o json
+        cortado table verify-indexes flights.flights --repair
     """,
 )
-def check(
+def verify_indexes(
     session: Session,
     table: TableArgument,
     at: AtOption = None,

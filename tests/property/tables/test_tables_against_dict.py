@@ -1,7 +1,7 @@
 """Random operations on a table with every kind of index, against a dictionary of documents.
 
 The twin keeps documents by key and knows uniqueness by looking at all of them. After each operation rows, every index
-and ``table check`` must agree with it, and refused operations must have changed nothing.
+and ``table verify-indexes`` must agree with it, and refused operations must have changed nothing.
 """
 
 from __future__ import annotations

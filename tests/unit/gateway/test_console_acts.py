@@ -137,7 +137,7 @@ def test_a_table_is_checked_and_its_indexes_are_put_right(console: Gateway, monk
     monkeypatch.setattr(AsyncClient, "verify_indexes", endless)
     monkeypatch.setattr("cortado.store.gateway.console.acts.act.WAITS_S", 0.01)
     late = act_refused(console, "check-table", {}, table=table)
-    assert (late.status_code, "cortado table check acts.checked" in text_of(late)) == (504, True)
+    assert (late.status_code, "cortado table verify-indexes acts.checked" in text_of(late)) == (504, True)
 
 
 def test_operators_see_the_commands_for_what_is_no_act_and_each_exists(console: Gateway) -> None:

@@ -137,7 +137,7 @@ async def _drop_table(client: AsyncClient, target: Texts, _given: Texts) -> Done
 
 async def _check_table(client: AsyncClient, target: Texts, given: Texts) -> Done:
     table, repairs = target["table"], given["repair"] == "on"
-    problem = f"the table has more rows than a page waits for; without that bound: cortado table check {table}"
+    problem = f"the table has more rows than a page waits for; without that bound: cortado table verify-indexes {table}"
     found = await in_time(client.verify_indexes(table, repair=repairs), problem)
     told = f"{found.rows_checked:,} rows and {found.entries_checked:,} entries of indexes were read"
     if not found.problems:
