@@ -151,6 +151,7 @@ MOVED: Final[Mapping[str, str]] = {
     "quota show": "quota list",
     "raft": "debug raft",
     "restore": "backup restore",
+    "schema check": "schema test-compatibility",
     "schema default-compatibility": "schema compatibility --default",
     "table check": "table verify-indexes",
 }

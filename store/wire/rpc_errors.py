@@ -11,8 +11,8 @@ A client in any language needs nothing of ours to read them. This module imports
 reads errors through it, and one table serves both directions.
 
 Caveat: gRPC peers refuse metadata over 8 KiB by default, and then the caller would see a broken call instead of the
-error. So long values are cut, and a long list of incompatibilities ends with how many more there are (the schema check
-call returns all of them, in its body).
+error. So long values are cut, and a long list of incompatibilities ends with how many more there are (the
+test of compatibility returns all of them, in its body).
 """
 
 from __future__ import annotations

@@ -256,15 +256,15 @@ def test_a_schema_is_checked_with_a_code_of_its_own(cortado: Shell, flights: str
     }
     file = tmp_path / "broken.avsc"
     file.write_text(json.dumps(broken))
-    shown = cortado("schema", "check", flights, str(file), expect=5)
+    shown = cortado("schema", "test-compatibility", flights, str(file), expect=5)
     assert "Flight.flight" in shown
     assert "Flight.gate" in shown
-    [found] = cortado.json("schema", "check", flights, str(file), expect=5)
+    [found] = cortado.json("schema", "test-compatibility", flights, str(file), expect=5)
     assert found["compatible"] is False
     assert len(found["incompatibilities"]) >= 2
     cortado("schema", "register", flights, str(file), expect=5)
     assert "Flight.gate" in cortado.err
-    assert "compatible with" in cortado("schema", "check", flights, "-", stdin=json.dumps(FLIGHT))
+    assert "compatible with" in cortado("schema", "test-compatibility", flights, "-", stdin=json.dumps(FLIGHT))
     assert "FULL" in cortado("schema", "compatibility", flights, "full")
     declared = cortado("schema", "get", flights)
     assert json.loads(declared)["name"] == "Flight"
@@ -307,9 +307,9 @@ def test_the_mode_of_all_subjects_without_one_is_shown_and_set(cortado: Shell) -
 
 def test_a_subject_that_does_not_exist_is_not_compatible_with_everything(cortado: Shell, database: str) -> None:
     text = json.dumps(FLIGHT)
-    cortado("schema", "check", f"{database}.nope", "-", stdin=text, expect=3)
+    cortado("schema", "test-compatibility", f"{database}.nope", "-", stdin=text, expect=3)
     assert "it has no version yet" in cortado.err
-    assert "compatible with" in cortado("schema", "check", f"{database}.nope", "-", "--new", stdin=text)
+    assert "compatible with" in cortado("schema", "test-compatibility", f"{database}.nope", "-", "--new", stdin=text)
 
 
 def test_what_rows_come_to_is_shown_to_people_and_to_scripts(cortado: Shell, flights: str) -> None:

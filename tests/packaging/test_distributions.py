@@ -11,6 +11,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from cortado.extras import DISTRIBUTION
+from cortado.store.local_cluster.demo import TABLES
 from support.environments import PROJECT, ROOT, SUPPORTED
 from support.packages import Packages, build
 
@@ -55,6 +56,7 @@ def test_a_wheel_has_every_file_of_the_packages_and_no_other(packages: Packages,
 def test_a_wheel_brings_types_and_what_stubs_are_made_of(packages: Packages) -> None:
     found = contents(packages.wheel)
     assert "cortado/py.typed" in found
+    assert {f"cortado/store/local_cluster/demo/{each.name}.avsc" for each in TABLES} <= set(found)
     for name in found:
         if name.endswith("_pb2.py"):
             assert name.replace("_pb2.py", ".proto") in found

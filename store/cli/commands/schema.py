@@ -206,30 +206,30 @@ def list_schemas(
 
 
 @command(
-    "schema check",
+    "schema test-compatibility",
     examples="""
-        cortado schema check flights.airlines airlines-2.avsc
-        cortado schema check flights.airlines - --mode FULL < airlines-2.avsc
-        cortado schema check flights.gates gates.avsc --new
+        cortado schema test-compatibility flights.airlines airlines-2.avsc
+        cortado schema test-compatibility flights.airlines - --mode FULL < airlines-2.avsc
+        cortado schema test-compatibility flights.gates gates.avsc --new
     """,
 )
-def check(
+def test_compatibility(
     session: Session,
     subject: SubjectArgument,
     file: FileArgument,
     mode: Annotated[
-        str | None, Option(help="Check under this mode.", show_default="the subject's", metavar="MODE")
+        str | None, Option(help="Test under this mode.", show_default="the subject's", metavar="MODE")
     ] = None,
     new: NewOption = False,
 ) -> Answer:
-    """Check whether a schema could be registered, and change nothing. Exit code 5 if it would be refused.
+    """Test whether a schema could be registered, and change nothing. Exit code 5 if it would be refused.
 
     A subject without a version is not found (exit code 3), to catch mistyped names; --new allows it.
     """
     text = read_text(file)
     with session.client() as client:
         found = client.schemas.test_compatibility(subject, text, mode)
-        # After the check: an invalid schema is refused as such, for every subject.
+        # After the test: an invalid schema is refused as such, for every subject.
         if not new:
             _require_version(client, subject)
     problems = found.incompatibilities

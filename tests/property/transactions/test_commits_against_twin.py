@@ -1,7 +1,7 @@
 """Random commits over a table with indexes and over pairs, against an interpreter of dictionaries.
 
-After each of them rows, every index and ``table verify-indexes`` agree with it; refused commits changed nothing, for the right
-reason. The rules are numbered as in docs/adr/0034-transactions.md.
+After each of them rows, every index and ``table verify-indexes`` agree with it; refused commits changed nothing, for
+the right reason. The rules are numbered as in docs/adr/0034-transactions.md.
 """
 
 from __future__ import annotations
