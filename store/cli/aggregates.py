@@ -34,17 +34,17 @@ def chosen_rows(
     index: str | None,
     filter: str | None,
 ) -> ChosenRows:
-    """Return the rows of PART, --from and --to, --index, --filter. Raises InvalidArgument, NotFound for the index."""
+    """Return the rows of PART, --start and --end, --index, --filter. Raises InvalidArgument, NotFound for the index."""
     from cortado.store.transfer.key_text import parse_bound, parse_key
 
     lower, upper = bounds
     if prefix and (lower is not None or upper is not None):
-        raise InvalidArgument("PART", f"must not be given together with {'--from' if lower is not None else '--to'}")
+        raise InvalidArgument("PART", f"must not be given together with {'--start' if lower is not None else '--end'}")
     parts = _parts(table, index)
     nullable = 0 if index is None else len(parts)
     return {
-        "start": parse_bound(lower, parts, "--from", nullable=nullable),
-        "end": parse_bound(upper, parts, "--to", nullable=nullable),
+        "start": parse_bound(lower, parts, "--start", nullable=nullable),
+        "end": parse_bound(upper, parts, "--end", nullable=nullable),
         "prefix": parse_key(prefix, parts, prefix=True, nullable=nullable) if prefix else None,
         "index": index,
         "filter": filter,

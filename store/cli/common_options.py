@@ -110,10 +110,10 @@ ColumnsOption: TypeAlias = Annotated[
 LeadingPartsArgument: TypeAlias = Annotated[
     list[str] | None, Argument(help="Leading parts of the key, or of the index's key.", metavar="PART")
 ]
-FromOption: TypeAlias = Annotated[
-    str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
+StartOption: TypeAlias = Annotated[
+    str | None, Option("--start", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
 ]
-ToOption: TypeAlias = Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")]
+EndOption: TypeAlias = Annotated[str | None, Option("--end", help="Upper bound, exclusive.", metavar="KEY")]
 MaxBadOption: TypeAlias = Annotated[
     int | None,
     Option(

@@ -210,7 +210,7 @@ def test_scans_take_ranges_indexes_filters_and_times(cortado: Shell, flights: st
     assert len(scanned("--at", clock["now"])) == 120
     assert scanned(KEY[0], "UA", "--limit", "2") == [("UA", 0), ("UA", 1)]
     assert scanned(KEY[0], "UA", "--limit", "2", "--reverse") == [("UA", 59), ("UA", 58)]
-    assert scanned("--from", json.dumps([KEY[0], "AA", 58]), "--to", json.dumps([KEY[0], "UA", 1])) == [
+    assert scanned("--start", json.dumps([KEY[0], "AA", 58]), "--end", json.dumps([KEY[0], "UA", 1])) == [
         ("AA", 58),
         ("AA", 59),
         ("UA", 0),
@@ -239,10 +239,10 @@ def test_tables_and_databases_are_listed_described_checked_and_split(
     [checked] = cortado.json("table", "verify-indexes", flights)
     assert (checked["rows"], checked["entries"], checked["problems"]) == (100, 100, [])
     ranges = cortado.json("table", "split", flights, "4")
-    assert (ranges[0]["from"], ranges[-1]["to"]) == (None, None)
+    assert (ranges[0]["start"], ranges[-1]["end"]) == (None, None)
     found = 0
     for each in ranges:
-        bounds = [w for o in ("from", "to") if each[o] is not None for w in (f"--{o}", json.dumps(each[o]))]
+        bounds = [w for o in ("start", "end") if each[o] is not None for w in (f"--{o}", json.dumps(each[o]))]
         found += len(cortado.json("scan", flights, *bounds, "--at", each["timestamp"]))
     assert found == 100
     cortado("db", "create", database, expect=4)
@@ -355,12 +355,12 @@ def test_what_is_wrong_is_named_as_it_was_given(cortado: Shell, flights: str, da
         (("kv", "get", database, "a", "--at", "noon"), "--at: "),
         (("get", flights, *KEY, "--at", "noon"), "--at: "),
         (("put", flights, json.dumps(DOCUMENT), "--if-etag", "x"), "--if-etag: "),
-        (("kv", "scan", database, "--from", "z", "--to", "a"), "--to: "),
-        (("scan", flights, "--from", "2014-01-01T00:00:00Z", "--to", "2013-01-01T00:00:00Z"), "--to: "),
-        (("scan", flights, KEY[0], "--from", KEY[0]), "PART: "),
+        (("kv", "scan", database, "--start", "z", "--end", "a"), "--end: "),
+        (("scan", flights, "--start", "2014-01-01T00:00:00Z", "--end", "2013-01-01T00:00:00Z"), "--end: "),
+        (("scan", flights, KEY[0], "--start", KEY[0]), "PART: "),
         (("scan", flights, "--columns", ""), "--columns: must name fields"),
         (("schema", "get", "x", "--id", "1"), "--id: must not be given together with SUBJECT"),
-        (("watch", "kv", database, "--from", "z", "--to", "a"), "--to: "),
+        (("watch", "kv", database, "--start", "z", "--end", "a"), "--end: "),
         (("export", flights, "out.xml"), "DESTINATION: "),
         (("scan", flights, *KEY, "too many"), "PART: must have at most 3 parts"),
         (("db", "create", "a b"), "NAME: "),

@@ -98,7 +98,7 @@ def test_a_running_node_and_its_directory_show_the_same(cluster: Cluster, etags:
     victim = cluster.follower()
     asked = (
         ("debug", "raft"),
-        ("debug", "raft", "--from", "3", "--limit", "30"),
+        ("debug", "raft", "--start", "3", "--limit", "30"),
         ("debug", "mvcc", "kv", "sessions", "user-010"),
         ("debug", "mvcc", "row", "shop.rows", ROW),
         ("debug", "mvcc", "index", "shop.rows", "by_text", "t", "--limit", "3"),
@@ -121,7 +121,7 @@ def test_a_running_node_and_its_directory_show_the_same(cluster: Cluster, etags:
 
 
 def test_every_change_is_found_in_the_log_under_its_timestamp(cluster: Cluster, etags: dict[object, str]) -> None:
-    _, *lines = cortado("debug", "raft", "--from", "1", "-e", cluster.endpoints)
+    _, *lines = cortado("debug", "raft", "--start", "1", "-e", cluster.endpoints)
     commands = [command for line in lines for command in line["entry"].get("commands", [])]
     by_ts = {each["timestamp"]: each for each in commands}
     assert [change["text"].rpartition(" @")[0] for change in by_ts[etags[ROW]]["changes"]] == [

@@ -65,7 +65,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "filter": timestamp_ns,
     "key": lambda text: parse_part(text, PART),
     "key of JSON": lambda text: key_of_json([text], [PART], "key"),
-    "bound": lambda text: parse_bound(json.dumps([text]), [PART], "--from"),
+    "bound": lambda text: parse_bound(json.dumps([text]), [PART], "--start"),
     "bound of Spark": lambda text: key_part(text, PART, "start"),
 }
 CUT = ("at", "at of a command line")

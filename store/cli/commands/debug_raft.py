@@ -19,7 +19,7 @@ _CHANGES_MAX: Final = 1_000
     "debug raft",
     examples="""
         cortado debug raft
-        cortado debug raft --from 41 --limit 3 -e 127.0.0.1:7622
+        cortado debug raft --start 41 --limit 3 -e 127.0.0.1:7622
         cortado debug raft --data-dir /var/lib/cortado -o json
     """,
 )
@@ -27,16 +27,16 @@ def log(
     session: Session,
     first: Annotated[
         int | None,
-        Option("--from", help="Index of the first entry.", parser=whole("--from", 1), metavar="INDEX"),
+        Option("--start", help="Index of the first entry.", parser=whole("--start", 1), metavar="INDEX"),
     ] = None,
     end: Annotated[
-        int | None, Option("--to", help="Index to stop before.", parser=whole("--to", 1), metavar="INDEX")
+        int | None, Option("--end", help="Index to stop before.", parser=whole("--end", 1), metavar="INDEX")
     ] = None,
     limit: Annotated[
         int | None,
         Option(
             help="Maximum number of entries.",
-            show_default=f"the last {SHOWN_ENTRIES}; with --from or --to, all",
+            show_default=f"the last {SHOWN_ENTRIES}; with --start or --end, all",
             parser=whole("--limit", 1),
             metavar="N",
         ),

@@ -18,9 +18,9 @@ from cortado.store.cli.common_options import (
     AtOption,
     ColumnsOption,
     DocumentKeyArgument,
+    EndOption,
     EtagOption,
     FilterOption,
-    FromOption,
     LeadingPartsArgument,
     LimitOption,
     MaxBadOption,
@@ -28,8 +28,8 @@ from cortado.store.cli.common_options import (
     Mode,
     ModeOption,
     ReverseOption,
+    StartOption,
     TableArgument,
-    ToOption,
     TtlOption,
     as_of,
     chosen_columns,
@@ -103,7 +103,7 @@ def delete(
         cortado scan flights.flights --limit 10
         cortado scan flights.flights 2013-01-01T10:00:00Z UA
         cortado scan flights.flights N14228 --index by_tailnum --columns time_hour,origin,dest
-        cortado scan flights.flights --from 2013-06-01T00:00:00Z --to 2013-07-01T00:00:00Z -o json
+        cortado scan flights.flights --start 2013-06-01T00:00:00Z --end 2013-07-01T00:00:00Z -o json
         cortado scan flights.flights --filter "arr_delay > 60 and origin = 'JFK'" --reverse
         cortado scan flights.flights --aggregate "count(*) as n, avg(arr_delay) as late" --group-by carrier
         cortado scan flights.flights --filter "arr_delay > 60 and origin = 'JFK'" --count
@@ -113,8 +113,8 @@ def scan(
     session: Session,
     table: TableArgument,
     prefix: LeadingPartsArgument = None,
-    lower: FromOption = None,
-    upper: ToOption = None,
+    lower: StartOption = None,
+    upper: EndOption = None,
     index: Annotated[str | None, Option(help="Scan in the order of this index.", metavar="NAME")] = None,
     filter: FilterOption = None,
     columns: ColumnsOption = None,

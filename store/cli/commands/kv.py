@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from cortado.store.client import KeyValue, KvPair
     from cortado.store.client.put_mode import PutMode
 
-FromOption: TypeAlias = Annotated[str | None, Option("--from", help="Lower bound.", metavar="KEY")]
-ToOption: TypeAlias = Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")]
+StartOption: TypeAlias = Annotated[str | None, Option("--start", help="Lower bound.", metavar="KEY")]
+EndOption: TypeAlias = Annotated[str | None, Option("--end", help="Upper bound, exclusive.", metavar="KEY")]
 
 
 @command(
@@ -78,14 +78,14 @@ def get(
         cortado kv scan sessions --prefix user: --limit 10
         cortado kv scan sessions --prefix user: --keys-only
         cortado kv scan sessions --count
-        cortado kv scan sessions --from a --to n --reverse -o json
+        cortado kv scan sessions --start a --end n --reverse -o json
     """,
 )
 def scan(
     session: Session,
     namespace: NamespaceArgument,
-    lower: FromOption = None,
-    upper: ToOption = None,
+    lower: StartOption = None,
+    upper: EndOption = None,
     prefix: PrefixOption = None,
     reverse: ReverseOption = False,
     limit: LimitOption = None,
@@ -241,7 +241,7 @@ def delete(
     "kv delete-range",
     examples="""
         cortado kv delete-range sessions --prefix user:
-        cortado kv delete-range sessions --from a --to n
+        cortado kv delete-range sessions --start a --end n
         cortado kv delete-range sessions --prefix '' --dry-run
         cortado kv delete-range sessions --prefix '' --yes
     """,
@@ -249,8 +249,8 @@ def delete(
 def delete_range(
     session: Session,
     namespace: NamespaceArgument,
-    lower: FromOption = None,
-    upper: ToOption = None,
+    lower: StartOption = None,
+    upper: EndOption = None,
     prefix: PrefixOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -261,7 +261,7 @@ def delete_range(
     """
     start, end, beginning = _range(lower, upper, prefix)
     if beginning is None and not start and not end:
-        raise InvalidArgument("range", "must be given: --from, --to or --prefix; --prefix '' is the whole namespace")
+        raise InvalidArgument("range", "must be given: --start, --end or --prefix; --prefix '' is the whole namespace")
     with session.client() as client:
         kv = client.kv(namespace)
         if dry_run:
@@ -273,8 +273,8 @@ def delete_range(
 
 def _range(lower: str | None, upper: str | None, prefix: str | None) -> tuple[bytes, bytes, bytes | None]:
     if prefix is not None and (lower is not None or upper is not None):
-        raise InvalidArgument("--prefix", "must not be given together with --from or --to")
-    start, end = parse_bytes(lower or "", "--from"), parse_bytes(upper or "", "--to")
+        raise InvalidArgument("--prefix", "must not be given together with --start or --end")
+    start, end = parse_bytes(lower or "", "--start"), parse_bytes(upper or "", "--end")
     return start, end, None if prefix is None else parse_bytes(prefix, "--prefix")
 
 

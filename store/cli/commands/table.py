@@ -311,7 +311,7 @@ def verify_indexes(
     "table split",
     examples="""
         cortado table split flights.flights 4
-        cortado table split flights.flights 4 --from 2013-06-01T00:00:00Z -o json
+        cortado table split flights.flights 4 --start 2013-06-01T00:00:00Z -o json
     """,
 )
 def split(
@@ -319,9 +319,9 @@ def split(
     table: TableArgument,
     parts: Annotated[int, Argument(help="The number of ranges.", parser=whole("PARTS", 1), metavar="PARTS")],
     lower: Annotated[
-        str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
+        str | None, Option("--start", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
     ] = None,
-    upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
+    upper: Annotated[str | None, Option("--end", help="Upper bound, exclusive.", metavar="KEY")] = None,
     at: AtOption = None,
 ) -> Answer:
     """Split a table into N key ranges of about equal size, for parallel readers."""
@@ -330,16 +330,16 @@ def split(
     with session.client() as client:
         handle = as_of(client, at).table(table)
         declared = handle.descriptor.key
-        bounds = parse_bound(lower, declared, "--from"), parse_bound(upper, declared, "--to")
+        bounds = parse_bound(lower, declared, "--start"), parse_bound(upper, declared, "--end")
         ts, ranges = handle.split(parts, *bounds)
     found = [(key_to_json(each.start), key_to_json(each.end), each.rows) for each in ranges]
     return Rows(
-        ("from", "to (exclusive)", "rows, about"),
+        ("start", "end (exclusive)", "rows, about"),
         [
             ("the beginning" if start is None else start, "the end" if end is None else end, about)
             for start, end, about in found
         ],
-        [{"from": start, "to": end, "rows": about, "timestamp": str(ts)} for start, end, about in found],
+        [{"start": start, "end": end, "rows": about, "timestamp": str(ts)} for start, end, about in found],
         head=f"{table} at {ts}",
     )
 

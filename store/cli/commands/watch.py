@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from cortado.errors import InvalidArgument
-from cortado.store.cli.commands.kv import FromOption, ToOption
+from cortado.store.cli.commands.kv import EndOption, StartOption
 from cortado.store.cli.common_options import NamespaceArgument, PrefixOption, TableArgument
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
@@ -64,8 +64,8 @@ def kv(
     session: Session,
     namespace: NamespaceArgument,
     course: Course,
-    lower: FromOption = None,
-    upper: ToOption = None,
+    lower: StartOption = None,
+    upper: EndOption = None,
     prefix: PrefixOption = None,
 ) -> None:
     """Stream the changes of a namespace. Ctrl-C stops it, and prints where to continue."""
@@ -73,12 +73,12 @@ def kv(
     from cortado.store.transfer.change_json import pair_json
 
     if prefix is not None and (lower is not None or upper is not None):
-        raise InvalidArgument("--prefix", "must not be given together with --from or --to")
+        raise InvalidArgument("--prefix", "must not be given together with --start or --end")
     with (
         session.client() as client,
         client.kv(namespace).watch(
-            parse_bytes(lower or "", "--from"),
-            parse_bytes(upper or "", "--to"),
+            parse_bytes(lower or "", "--start"),
+            parse_bytes(upper or "", "--end"),
             prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
             after=moment_of(client, course.after, "--after"),
             until=moment_of(client, course.until, "--until"),
@@ -104,9 +104,9 @@ def table(
     course: Course,
     prefix: Annotated[list[str] | None, Argument(help="Leading parts of the primary key.", metavar="PART")] = None,
     lower: Annotated[
-        str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
+        str | None, Option("--start", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
     ] = None,
-    upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
+    upper: Annotated[str | None, Option("--end", help="Upper bound, exclusive.", metavar="KEY")] = None,
 ) -> None:
     """Stream the changes of a table's documents. Ctrl-C stops it, and prints where to continue."""
     from cortado.store.cli.watching import document_line, moment_of, show_all
@@ -114,13 +114,13 @@ def table(
     from cortado.store.transfer.key_text import parse_bound, parse_key
 
     if prefix and (lower is not None or upper is not None):
-        raise InvalidArgument("PART", "must not be given together with --from or --to")
+        raise InvalidArgument("PART", "must not be given together with --start or --end")
     with session.client() as client:
         handle = client.table(table)
         parts = handle.descriptor.key
         with handle.watch(
-            parse_bound(lower, parts, "--from"),
-            parse_bound(upper, parts, "--to"),
+            parse_bound(lower, parts, "--start"),
+            parse_bound(upper, parts, "--end"),
             prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
             after=moment_of(client, course.after, "--after"),
             until=moment_of(client, course.until, "--until"),

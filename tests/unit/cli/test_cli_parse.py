@@ -78,11 +78,11 @@ def test_each_text_can_be_written_where_a_part_may_be_null() -> None:
 def test_the_first_parts_of_an_entry_may_be_null_and_those_of_its_key_not() -> None:
     parts = [KeyPart("name", KeyType.STRING), KeyPart("id", KeyType.STRING)]
     assert parse_key(["\\N", "\\N"], parts, nullable=1) == (None, "\\N")
-    assert parse_bound("\\N", parts, "--from", nullable=1) == (None,)
-    assert parse_bound("\\N", parts, "--from") == ("\\N",)
-    assert parse_bound('["\\\\N", null]', parts, "--from", nullable=1) == ("\\N", None)
+    assert parse_bound("\\N", parts, "--start", nullable=1) == (None,)
+    assert parse_bound("\\N", parts, "--start") == ("\\N",)
+    assert parse_bound('["\\\\N", null]', parts, "--start", nullable=1) == ("\\N", None)
     with pytest.raises(InvalidArgument, match="a whole number"):
-        parse_bound('["\\\\N"]', [KeyPart("n", KeyType.INT64)], "--from", nullable=1)
+        parse_bound('["\\\\N"]', [KeyPart("n", KeyType.INT64)], "--start", nullable=1)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_a_key_must_have_every_part_and_a_prefix_may_end_early() -> None:
 
 
 def test_a_bound_is_one_part_or_a_json_array() -> None:
-    assert parse_bound(None, FLIGHTS, "--from") is None
-    assert parse_bound("0", FLIGHTS, "--from") == (0,)
-    assert parse_bound('[0, "UA", 7]', FLIGHTS, "--from") == (0, "UA", 7)
+    assert parse_bound(None, FLIGHTS, "--start") is None
+    assert parse_bound("0", FLIGHTS, "--start") == (0,)
+    assert parse_bound('[0, "UA", 7]', FLIGHTS, "--start") == (0, "UA", 7)
     moment = datetime(2013, 1, 1, 10, tzinfo=UTC)
-    assert parse_bound('["2013-01-01T10:00:00Z", null]', FLIGHTS, "--from") == (moment, None)
+    assert parse_bound('["2013-01-01T10:00:00Z", null]', FLIGHTS, "--start") == (moment, None)
     for text in ("[0", '[0, "UA", 1, 2]', "[0, 5]", "[0, 'UA']"):
         with pytest.raises(InvalidArgument):
-            parse_bound(text, FLIGHTS, "--from")
+            parse_bound(text, FLIGHTS, "--start")
 
 
 ALL_TYPES = tuple(KeyPart(str(type), type) for type in KeyType)
@@ -182,7 +182,7 @@ VALUES: dict[KeyType, st.SearchStrategy[Any]] = {
 
 @given(st.tuples(*(st.one_of(st.none(), VALUES[part.type]) for part in ALL_TYPES)))
 def test_a_key_that_is_shown_can_be_given_back(key: tuple[Any, ...]) -> None:
-    assert parse_bound(json.dumps(key_to_json(key)), ALL_TYPES, "--from") == key
+    assert parse_bound(json.dumps(key_to_json(key)), ALL_TYPES, "--start") == key
 
 
 @given(st.binary())

@@ -74,7 +74,7 @@ def test_json_lines_hold_an_event_each(server: FakeServer, capsys: pytest.Captur
 def test_the_range_and_the_times_are_those_of_the_options(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--from", "a", "--to", "\\x62", "--after", "beginning", "--state", "--previous", "--resolved-ms", "7"]
+    options = ["--start", "a", "--end", "\\x62", "--after", "beginning", "--state", "--previous", "--resolved-ms", "7"]
     assert run(["watch", "kv", "n", *options, "--until", "0.2.0", "-e", server.endpoint]) == 0
     (request,) = server.calls("Watch.KeyValue")
     assert (request.namespace, request.range.start, request.range.end) == ("n", b"a", b"b")

@@ -47,11 +47,11 @@ def test_it_is_written_read_listed_and_deleted(command: Command) -> None:
         command("put", "shop.items", json.dumps({"id": id_, "name": name}))
     assert command("get", "shop.items", TEXT) == [{"id": TEXT, "name": TEXT}]
     assert [each["id"] for each in command("scan", "shop.items", TEXT)] == [TEXT]
-    assert [each["id"] for each in command("scan", "shop.items", "--from", TEXT, "--to", f"{TEXT}0")] == [TEXT]
+    assert [each["id"] for each in command("scan", "shop.items", "--start", TEXT, "--end", f"{TEXT}0")] == [TEXT]
     by_name = ("scan", "shop.items", "--index", "by_name")
     assert [each["id"] for each in command(*by_name, TEXT)] == ["plain"], "null"
     assert [each["id"] for each in command(*by_name, f"\\{TEXT}")] == [TEXT]
-    assert [each["id"] for each in command(*by_name, "--from", f"\\{TEXT}")] == [TEXT]
+    assert [each["id"] for each in command(*by_name, "--start", f"\\{TEXT}")] == [TEXT]
     assert command("update", "shop.items", TEXT, "--set", 'name="n"') == [{"id": TEXT, "name": "n"}]
     assert command("delete", "shop.items", TEXT) == [{"existed": True}]
     command("get", "shop.items", TEXT, status=3)

@@ -37,7 +37,9 @@ def test_every_suggestion_is_an_option_or_a_command_that_there_is() -> None:
         (["--host", "a:1", "get", "d.t", "1"], "no such option --host; did you mean --endpoint?"),
         (["get", "d.t", "1", "--cacert", "x"], "no such option --cacert; did you mean --tls-ca?"),
         (["scan", "d.t", "--sort", "a"], "no such option --sort; did you mean --index?"),
-        (["scan", "d.t", "--prefix", "a"], "no such option --prefix; did you mean --from?"),
+        (["scan", "d.t", "--prefix", "a"], "no such option --prefix; did you mean --start?"),
+        (["scan", "d.t", "--from", "a"], "no such option --from; did you mean --start?"),
+        (["watch", "table", "d.t", "--to", "a"], "no such option --to; did you mean --end?"),
         (["scan", "d.t", "--format", "json"], "no such option --format; did you mean --output?"),
         # A slip of the fingers, and an unknown word.
         (["scan", "d.t", "--fliter", "x"], "no such option --fliter; did you mean --filter?"),
