@@ -47,10 +47,11 @@ def attach_database(spark: SparkSession, database: str, **options: Any) -> list[
     """
     from cortado.errors import Unsupported
     from pyspark_cortado.clients import open_client
+    from pyspark_cortado.defaults import with_defaults
     from pyspark_cortado.options import given_options, read_options
     from pyspark_cortado.reader import table_schema
 
-    given = given_options(options, OPTIONS, "attach_database()")
+    given = with_defaults(spark, given_options(options, OPTIONS, "attach_database()"))
     catalogue = spark.conf.get("spark.sql.catalogImplementation", "in-memory")
     if catalogue != "in-memory":
         raise Unsupported(f"attach_database() beside a catalogue of {catalogue}", "use sql(), or views of load()")

@@ -44,9 +44,10 @@ def delete_where(
     """
     from cortado.errors import InvalidArgument
     from pyspark_cortado.clients import open_client
+    from pyspark_cortado.defaults import with_defaults
     from pyspark_cortado.options import given_options, read_options
 
-    given = {**given_options(options, OPTIONS, "delete_where()"), "table": table}
+    given = {**with_defaults(spark, given_options(options, OPTIONS, "delete_where()")), "table": table}
     condition = None if filter is None or not filter.strip() else filter
     if condition is None and not confirm:
         raise InvalidArgument("confirm", f"must be True: without a filter all rows of {table} are deleted")

@@ -68,11 +68,12 @@ def lookup_join(
     """
     from cortado.errors import InvalidArgument, Unsupported
     from pyspark_cortado.clients import open_client
+    from pyspark_cortado.defaults import with_defaults
     from pyspark_cortado.options import given_options, read_options
     from pyspark_cortado.reader import choose
     from pyspark_cortado.statements import time_text
 
-    given = given_options(options, OPTIONS, "lookup_join()")
+    given = with_defaults(df.sparkSession, given_options(options, OPTIONS, "lookup_join()"))
     if how not in ("inner", "left"):
         raise InvalidArgument("how", "must be inner or left", str(how))
     if df.isStreaming:

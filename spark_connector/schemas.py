@@ -77,9 +77,10 @@ def create_table_like(df: DataFrame, table: str, key: Sequence[str], **options: 
     """
     from cortado.errors import NotFound, Unsupported
     from pyspark_cortado.clients import open_client
+    from pyspark_cortado.defaults import with_defaults
     from pyspark_cortado.options import given_options, read_options
 
-    given = given_options(options, OPTIONS, "create_table_like()")
+    given = with_defaults(df.sparkSession, given_options(options, OPTIONS, "create_table_like()"))
     connection = read_options({**given, "table": table}).connection
     schema, findings = avro_schema_of(df.schema)
     for finding in findings:

@@ -47,12 +47,13 @@ def sql(spark: SparkSession, text: str, *, at: Any = None, **options: Any) -> Da
     """
     from cortado.extras import needing
     from pyspark_cortado.clients import open_client
+    from pyspark_cortado.defaults import with_defaults
     from pyspark_cortado.options import given_options, read_options
 
     with needing("spark", "sql()"):
         from pyspark_cortado.references import Statement
 
-    given = given_options(options, OPTIONS, "sql()")
+    given = with_defaults(spark, given_options(options, OPTIONS, "sql()"))
     statement = Statement(text)
     connection = read_options({**given, "table": statement.tables[0]}).connection
     with open_client(connection) as client:

@@ -151,6 +151,14 @@ def test_a_limit_is_pushed_where_nothing_else_chooses_rows(world: SparkTables) -
     assert sql(world.spark, odd, endpoint=world.endpoint).count() == 5
 
 
+def test_the_sessions_endpoint_counts_for_calls_without_one(world: SparkTables) -> None:
+    world.spark.conf.set("spark.cortado.endpoint", world.endpoint)
+    try:
+        assert sql(world.spark, f"SELECT count(*) AS n FROM {FLIGHTS}").first()["n"] == 300
+    finally:
+        world.spark.conf.unset("spark.cortado.endpoint")
+
+
 def test_empty_tables_are_read(tables: SparkTables) -> None:
     name = tables.make(FLIGHT).full_name
     assert sql(tables.spark, f"SELECT count(*) AS n FROM {name}", endpoint=tables.endpoint).first()["n"] == 0
