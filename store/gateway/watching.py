@@ -51,7 +51,7 @@ UNTIL: Final = Parameter(
     "until", "End with the changes of this timestamp or time. Default: no end.", field="options.until"
 )
 INITIAL: Final = Parameter("initialState", "First what there is at that time.", kind="boolean")
-PREVIOUS: Final = Parameter("previous", "With each change, the value that it replaced.", kind="boolean")
+PREVIOUS: Final = Parameter("withPrevious", "With each change, the value that it replaced.", kind="boolean")
 LAST_EVENT: Final = Parameter(
     "Last-Event-ID", "An id that was sent: the changes after it, whatever after and initialState say.", "header"
 )
@@ -80,7 +80,7 @@ async def documents(call: Call) -> Response:
         after=_after(call),
         until=_until(call),
         initial_state=_begins_with_state(call),
-        with_previous=call.flag("previous"),
+        with_previous=call.flag("withPrevious"),
     )
     return await _answer(call, watch, document_json)
 
@@ -96,7 +96,7 @@ async def namespace(call: Call) -> Response:
         after=_after(call),
         until=_until(call),
         initial_state=_begins_with_state(call),
-        with_previous=call.flag("previous"),
+        with_previous=call.flag("withPrevious"),
     )
     return await _answer(call, watch, pair_json)
 

@@ -425,7 +425,7 @@ def test_the_tail_follows_what_was_chosen(console: Gateway) -> None:
         for each in get(console, "/ui/changes?table=console.items&prefix=tea").all("section")
         if "data-watch" in each
     ]
-    assert section["data-watch"] == "/v1/db/console/items/tea:watch?previous=true"
+    assert section["data-watch"] == "/v1/db/console/items/tea:watch?withPrevious=true"
     at = console.run(console.client.now())
     events = console.request("GET", f"{section['data-watch']}&initialState=true&until={at}")
     assert events.headers["Content-Type"].startswith("text/event-stream")

@@ -61,11 +61,11 @@ async def _of_table(client: AsyncClient, name: str, begins: str) -> str:
         problem = "must have no part that is just dots: browsers take it out of a path, and would follow something else"
         raise InvalidArgument("prefix", problem, begins)
     below = "".join(f"/{quote(each, safe='')}" for each in parts)
-    return f"/v1/db/{database}/{table}{below}:watch?previous=true"
+    return f"/v1/db/{database}/{table}{below}:watch?withPrevious=true"
 
 
 def _of_namespace(name: str, begins: str) -> str:
     parse_bytes(begins, "prefix")
-    return f"/v1/kv/{check_namespace(name)}:watch?previous=true" + (
+    return f"/v1/kv/{check_namespace(name)}:watch?withPrevious=true" + (
         f"&prefix={quote(begins, safe='')}" if begins else ""
     )

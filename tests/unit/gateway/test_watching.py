@@ -37,7 +37,7 @@ def test_changes_come_in_order_and_the_last_id_resumes(served: Gateway) -> None:
     second = put(served, f"{ITEMS}/w1", id="w1", left=2)
     served.request("DELETE", f"{ITEMS}/w1")
     end = put(served, f"{ITEMS}/w2", id="w2")
-    found = events(served, f"{ITEMS}:watch", params={"after": before, "until": end, "previous": "true"})
+    found = events(served, f"{ITEMS}:watch", params={"after": before, "until": end, "withPrevious": "true"})
     changes = [each for each in found if each[0] != "resolved"]
     assert [(kind, data["timestamp"], data["key"]) for kind, _, data in changes] == [
         ("put", first, ["w1"]),
