@@ -1,4 +1,5 @@
-"""One aggregate read by one stream thread and by two, in turns: in wall time, and in CPU time of the process.
+"""One aggregate read by one stream thread, by two, and from kept columns, in turns: in wall time, and in CPU time of
+the process.
 
 Documents of ten fields, in a store of their own, without a node and without gRPC: the steps of an aggregate as a node
 runs them, each on the threads that it would have. On a busy machine wall time says little: two threads wait for
@@ -34,6 +35,7 @@ from cortado.store.keys.keyspace import row_key
 from cortado.store.keys.packing import cut
 from cortado.store.mvcc.dividing import divided
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.kept import KeptTable
 from cortado.store.mvcc.kernel.seam import compile_ahead, compiled_folder, load
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
@@ -41,15 +43,17 @@ from cortado.store.process.scan_threads import ScanThreads
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX
 from cortado.store.tables.aggregate import AggregatePlan, AggregateScan, plan_aggregate
 from cortado.store.tables.aggregating import Beside, aggregate_step, begin_aggregate
+from cortado.store.tables.kept_columns import kept_columns
 from cortado.store.tables.rows import encode_payload
 from cortado.store.tables.scan import Budget, Scan
 
-TITLE: Final = "Aggregates on several threads"
+TITLE: Final = "Aggregates on several threads, and from kept columns"
 ROWS: Final = 2_000_000
 DISTINCT_ROWS: Final = 10_000
 """Bodies that are made; then they repeat under other keys."""
 ROUNDS: Final = 7
 THREADS: Final = (1, 2)
+KEPT_BYTES_MAX: Final = 128 << 20
 SWITCH_INTERVAL_S: Final = 0.0005
 ASKED: Final = {
     "sum of one column": ((), [Aggregate(Kind.SUM, "value")]),
@@ -72,20 +76,24 @@ def run(rows: int = ROWS) -> list[Measurement]:
         store = VersionStore(engine)
         read_ts = _load(store, rows)
         store.kernel = load(compiled_folder() or compile_ahead())
+        store.kept.room = lambda: KEPT_BYTES_MAX
         catalog, found = Catalog(store.snapshot(read_ts)), list[Measurement]()
         for name, (group_by, aggregates) in ASKED.items():
             asked = AggregateScan(Scan("bench", "readings"), group_by, aggregates)
             turns = asyncio.run(_turns(store, plan_aggregate(catalog, asked, read_ts)))
             for place, what in enumerate(("wall time", "CPU time")):
-                one, two = (statistics.median(turn[place] for turn in turns[threads]) for threads in THREADS)
+                one, two, kept = (statistics.median(turn[place] for turn in each) for each in turns)
                 found.append(Measurement(f"{name}, {what}", rows / two, "rows", "one thread", rows / one))
+                found.append(
+                    Measurement(f"the same from kept columns, {what}", rows / kept, "rows", "read", rows / one)
+                )
         engine.close()
     return found
 
 
 def settings(rows: int = ROWS) -> str:
     """Return one line for the table's head: data and method."""
-    return f"{rows:,} documents of ten fields; two stream threads beside one, the median of {ROUNDS} turns each"
+    return f"{rows:,} documents of ten fields; one stream thread beside two and kept columns, medians of {ROUNDS} turns"
 
 
 def _load(store: VersionStore, rows: int) -> Timestamp:
@@ -116,25 +124,27 @@ def _load(store: VersionStore, rows: int) -> Timestamp:
     return ts
 
 
-async def _turns(store: VersionStore, plan: AggregatePlan) -> dict[int, list[Turn]]:
-    pools = {threads: ScanThreads(None) for threads in THREADS}
-    turns: dict[int, list[Turn]] = {threads: [] for threads in THREADS}
-    for threads, pool in pools.items():
+async def _turns(store: VersionStore, plan: AggregatePlan) -> list[list[Turn]]:
+    """Return the turns of one thread, of two, and of one with kept columns."""
+    pools = [ScanThreads(None) for _ in THREADS]
+    for threads, pool in zip(THREADS, pools, strict=True):
         pool.widen(threads)
-    for number in range(ROUNDS + 1):
-        for threads, pool in pools.items():
+    turns: list[list[Turn]] = [[], [], []]
+    for number in range(ROUNDS + 2):
+        for place, pool in enumerate((*pools, pools[0])):
+            kept = kept_columns(store, plan.scan) if place == len(pools) else None
             wall_s, cpu_s = time.perf_counter(), time.process_time()
-            await _aggregate(store, plan, pool)
-            # The first turns fill caches.
-            if number:
-                turns[threads].append(Turn(time.perf_counter() - wall_s, time.process_time() - cpu_s))
-    for pool in pools.values():
+            await _aggregate(store, plan, pool, kept)
+            # The first turns fill caches; the second read since the last write fills the columns.
+            if number > 1:
+                turns[place].append(Turn(time.perf_counter() - wall_s, time.process_time() - cpu_s))
+    for pool in pools:
         pool.stop()
     return turns
 
 
-async def _aggregate(store: VersionStore, plan: AggregatePlan, threads: ScanThreads) -> None:
-    state = begin_aggregate(plan, None, _monotonic_ms())
+async def _aggregate(store: VersionStore, plan: AggregatePlan, threads: ScanThreads, kept: KeptTable | None) -> None:
+    state = begin_aggregate(plan, None, _monotonic_ms(), kept)
     beside = Beside(partial(divided, store.engine), threads)
     budget = Budget(SLICE_ROWS_MAX, SLICE_BYTES_MAX, SLICE_MS_MAX, _monotonic_ms)
     page = None

@@ -16,15 +16,18 @@ the appended bytes would be compared with the timestamps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.engine.interface import ABOVE_KEYS, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Space, WriteTransaction
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.changed import changed_since, first_above
 from cortado.store.mvcc.damage import Damage, damaged_keys
+from cortado.store.mvcc.kept import KeptTable
+from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.staged_reads import merged
@@ -37,6 +40,7 @@ from cortado.store.mvcc.versions import (
     checksum,
     damaged,
     decode_version,
+    encode_versions,
     suffix_of,
     unexpired,
 )
@@ -54,6 +58,9 @@ _MANY_KEYS: Final = 16
 
 # A reader's scan begins with a small slice, since many callers want a few rows; then they grow.
 _FIRST_ROWS: Final = 32
+
+# No key comes twice, so comparing whole items would only compare keys twice.
+_engine_key: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
 
 
 class VersionStore(StoredVersions):
@@ -120,6 +127,11 @@ class VersionStore(StoredVersions):
         chunk = self.stored_chunk(staged.low, staged.high, ts, seen=seen, as_of=as_of, **bounds)  # type: ignore[arg-type]
         return merged(staged, chunk, (start, end), ts if as_of is None else as_of, reverse=reverse)
 
+    def kept_table(self, table_id: int, reader: bytes, ts: Timestamp) -> KeptTable | None:
+        """Return the pieces of a table for a read: see :meth:`~cortado.store.mvcc.kept.Kept.open`."""
+        # Asked first: rows are in their place before their transaction is none of these any more.
+        return None if self.unresolved.committed else self.kept.open(table_id, reader, ts)
+
     def has_none_between(self, first: LogicalKey, last: LogicalKey, ts: Timestamp) -> bool:
         """Return True if no key from ``first`` to ``last`` has a version, visible at ``ts`` or not; False also if only
         a search for each would tell. The items before and behind stand side by side, and are whole: so one that rotted
@@ -143,6 +155,15 @@ class VersionStore(StoredVersions):
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts; one part is counted exactly."""
         self.check_readable(ts, start, end)
         return begin_split(self.engine, self.kernel, (start, end), parts, suffix_of(ts))
+
+    # --- writes ------------------------------------------------------------------------------------------------
+
+    def apply(self, txn: WriteTransaction, mutations: Mutations, ts: Timestamp) -> None:
+        """Write a version at ``ts`` for each mutation. Durable when the transaction is."""
+        items = encode_versions(mutations.keys, mutations.payloads, ts, mutations.expiries)
+        items.sort(key=_engine_key)
+        txn.put_many(Space.DATA, items)
+        self.kept.wrote(items, ts)
 
 
 class Snapshot:

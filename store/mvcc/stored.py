@@ -10,29 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import compress
-from operator import itemgetter
 from threading import Lock
 
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import LARGEST, TIMESTAMP_BYTES, Timestamp
-from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space, WriteTransaction
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import key_of_staged, staged_key, staged_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import complete_last_key, newest_visible, read_page, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.kept import Kept
 from cortado.store.mvcc.reader import ScanChunk, logical_of
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.slices import Slice, SliceReader
 from cortado.store.mvcc.staged import NO_ITEMS, NOTHING_UNRESOLVED
 from cortado.store.mvcc.staged_reads import StagedSlice
-from cortado.store.mvcc.versions import PAYLOAD, Item, damaged, encode_versions, is_key_right, suffix_of
-
-# No key comes twice, so comparing whole items would only compare keys twice.
-_engine_key: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
+from cortado.store.mvcc.versions import PAYLOAD, Item, damaged, is_key_right, suffix_of
 
 
 class StoredVersions:
@@ -61,6 +57,8 @@ class StoredVersions:
         self.newest_request: Callable[[], bytes] = _above_all
         """The key up to which requests can be remembered by now: newer ones are missing nowhere."""
         self._suspects_change = Lock()
+        self.kept = Kept(self.check_readable)
+        """Pieces of tables' rows in memory, once there is room for some."""
 
     # --- points ------------------------------------------------------------------------------------------------
 
@@ -159,11 +157,13 @@ class StoredVersions:
                 self.suspect_requests = {**self.suspect_requests, damage: min(damage.end, self.newest_request())}
             if damage.space is Space.DATA and damage not in self.suspect:
                 self.suspect = (*self.suspect, damage)
+        self.kept.forget()
 
     def trust(self, start: bytes, end: bytes, *, but: Collection[Damage] = ()) -> None:
         """Everything in ``[start, end)`` is as it was written: answer reads of ranges within it, ``but`` of these."""
         with self._suspects_change:
             self.suspect = tuple(each for each in self.suspect if each.start < start or each.end > end or each in but)
+        self.kept.forget()
 
     def trust_requests(self, damage: Damage | None = None) -> None:
         """All that is remembered of requests in this range is as it was written; None: everywhere."""
@@ -280,14 +280,6 @@ class StoredVersions:
             return StagedSlice(seen, start, end)
         reached = key_of_staged(chunk.resume)
         return StagedSlice(seen, reached, end) if reverse else StagedSlice(seen, start, reached)
-
-    # --- writes ------------------------------------------------------------------------------------------------
-
-    def apply(self, txn: WriteTransaction, mutations: Mutations, ts: Timestamp) -> None:
-        """Write a version at ``ts`` for each mutation. Durable when the transaction is."""
-        items = encode_versions(mutations.keys, mutations.payloads, ts, mutations.expiries)
-        items.sort(key=_engine_key)
-        txn.put_many(Space.DATA, items)
 
 
 def _above_all() -> bytes:

@@ -168,6 +168,10 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     yield "read_wait_seconds", (), replica.reads.measures.waits
     yield "read_waits_failed_total", (), replica.reads.measures.failed
     yield "stale_reads_refused_total", (), replica.reads.measures.stale_refused
+    kept = replica.store.kept
+    yield "kept_columns_bytes", (), kept.bytes
+    yield "kept_columns_slices_total", ("found",), kept.hits
+    yield "kept_columns_slices_total", ("read",), kept.misses
 
 
 def _watches(of: Watches) -> Iterator[Found]:

@@ -205,6 +205,12 @@ PARTS: Final = (
                 "Linearizable reads that failed because leadership was lost while they waited.",
             ),
             _counter("stale_reads_refused_total", "Stale reads refused because this replica was too far behind."),
+            _gauge("kept_columns_bytes", "Memory of columns of rows that are kept for later aggregates."),
+            _counter(
+                "kept_columns_slices_total",
+                "Slices of aggregates that may use kept columns, by source: found there, or read from the store.",
+                "source",
+            ),
         ),
     ),
     Part(

@@ -5,7 +5,8 @@
     limit.in-flight-bytes-max
     ├─ entries   set aside: evaluated, appended and unapplied entries have bounds of their own
     ├─ calls     requests that are received and not answered: refused if there is no room
-    └─ chunks    of bulk streams: they wait in line, which their callers feel as back pressure
+    ├─ chunks    of bulk streams: they wait in line, which their callers feel as back pressure
+    └─ kept      columns for later aggregates: in what calls and chunks leave, and given back as soon as they take it
 
 Calls and chunks are counted by about their cost in memory, a few times their encoded size, from before they are parsed
 until they are answered. Each of the two keeps a quarter of the bytes that they share: the other never takes the last of
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import ResourceExhausted
+from cortado.store.mvcc.kept import Kept
 from cortado.store.process.admission import RETRY_DELAY_MS, GateUse
 from cortado.store.process.limits import NodeLimits
 
@@ -44,9 +46,11 @@ _KEPT_PARTS: Final = 4
 
 
 class Budget:
-    """The bytes that calls and chunks share. Everything here runs on the node's loop."""
+    """The bytes that calls and chunks share. Everything here runs on the node's loop, but for ``room_for_kept``."""
 
     def __init__(self, limits: NodeLimits) -> None:
+        self.kept: Kept | None = None
+        self._kept_bytes_max = limits.kept_bytes_max
         self.bytes_max = limits.in_flight_bytes_max - limits.entries_bytes_set_aside
         kept_bytes = self.bytes_max // _KEPT_PARTS
         self.calls = Share(self, "calls", kept_bytes)
@@ -55,6 +59,16 @@ class Budget:
     def in_flight_bytes(self) -> int:
         """Return the bytes that both hold."""
         return self.calls.bytes + self.chunks.bytes
+
+    def room_for_kept(self) -> int:
+        """Return how many bytes columns may hold now. On any thread."""
+        return max(0, min(self._kept_bytes_max, self.bytes_max - self.in_flight_bytes()))
+
+    def took(self) -> None:
+        """Take memory back from kept columns, if calls and chunks have come to need it."""
+        room = self.room_for_kept()
+        if self.kept is not None and self.kept.bytes > room:
+            self.kept.shrink(room)
 
     def room(self, share: Share) -> int:
         """Return how many bytes ``share`` may still take; below 0 if too much arrived already."""
@@ -90,6 +104,10 @@ class Share:
         """Count bytes that are there already, room or not."""
         self.count += count
         self.bytes += size_bytes
+        # Looked at here, since each call comes by: mostly there is nothing to take back.
+        kept = self._budget.kept
+        if kept is not None and kept.bytes:
+            self._budget.took()
         return Held(self, size_bytes, count)
 
     def refusal(self) -> ResourceExhausted:
@@ -164,6 +182,7 @@ class Line(Share):
             held.is_inside = True
             held.bytes += more_bytes
             self.bytes += more_bytes
+            self._budget.took()
             self._inside += 1
             if not granted.done():
                 granted.set_result(None)

@@ -22,6 +22,7 @@ class NodeLimits:
 
     - ``in_flight_bytes_max``: about what everything in flight may hold in memory, see
       :mod:`cortado.store.process.budget`. Calls past it are refused; chunks of bulk streams wait.
+    - ``kept_bytes_max``: how much of it may hold columns of rows for later aggregates, while nothing else takes it.
     - ``writes_max``, ``write_bytes_max``: proposals in flight, and the bytes of their requests.
     - ``reads_max``: unary reads in flight.
     - ``scans_max``: streamed scans and table checks in flight; their slices take turns on one thread.
@@ -59,6 +60,7 @@ class NodeLimits:
     """
 
     in_flight_bytes_max: int = 512 << 20
+    kept_bytes_max: int = 128 << 20
     writes_max: int = 8_192
     write_bytes_max: int = 64 << 20
     reads_max: int = 2_048

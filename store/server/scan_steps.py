@@ -19,6 +19,7 @@ from cortado.store.server.service import (
 )
 from cortado.store.tables.aggregate import AggregatePlan
 from cortado.store.tables.aggregating import AggregateState, Beside, aggregate_step, begin_aggregate
+from cortado.store.tables.kept_columns import kept_columns
 from cortado.store.tables.runs import PROJECTED, Run
 from cortado.store.tables.scan import Budget, ScanPlan, scan_step
 from cortado.store.transactions.reading import TransactionReads
@@ -97,7 +98,8 @@ class AggregateSteps:
 
     def begin(self, token: PageToken | None) -> Step:
         """Read on from ``token``, or from the beginning."""
-        return self._step(begin_aggregate(self._plan, token, self._service.host.process.monotonic_ms()))
+        kept = None if self._reads is not None else kept_columns(self._service.host.meta.store, self._plan.scan)
+        return self._step(begin_aggregate(self._plan, token, self._service.host.process.monotonic_ms(), kept))
 
     def _step(self, state: AggregateState) -> Step:
         def step() -> tuple[bytes | None, Step | None]:

@@ -276,6 +276,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "entries until they are applied. Beyond it calls are refused, and chunks wait.",
         SIZE,
     ),
+    _limit("kept_bytes_max", "Bytes of it that may hold columns for later aggregates, while free.", SIZE, low=0),
     _limit("writes_max", "Writes in flight. More are refused, with a delay to wait before the next attempt."),
     _limit("write_bytes_max", "Bytes of the requests of all writes in flight. More are refused.", SIZE),
     _limit("reads_max", "Single reads in flight. More are refused."),
@@ -283,9 +284,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "scans_max",
         "Streamed scans and table checks in flight. One caller may hold as many as it leaves free. More are refused.",
     ),
-    _limit(
-        "bulk_streams_max", "Bulk streams in flight. One caller may hold as many as it leaves free. More are refused."
-    ),
+    _limit("bulk_streams_max", "Bulk streams in flight. A caller may hold as many as it leaves. More are refused."),
     _limit("bulk_chunks_max", "Chunks in flight on each bulk stream. More wait."),
     _limit("batch_bytes_max", "Maximum size of one transaction, and so of one log entry.", SIZE),
     _limit("batch_commands_max", "Maximum number of writes in one transaction."),

@@ -27,9 +27,11 @@ from cortado.errors import CortadoError
 from cortado.store.aggregate.partial import GROUPS_BYTES_MAX, GROUPS_MAX, PartialGroups
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.kept import KeptTable
 from cortado.store.mvcc.paging import PageToken
 from cortado.store.mvcc.reader import ScanSource
-from cortado.store.tables.aggregate import AggregatePage, AggregatePlan, read_slice
+from cortado.store.tables.aggregate import AggregatePage, AggregatePlan
+from cortado.store.tables.aggregate_slices import read_slice
 from cortado.store.tables.scan import Budget, first_key
 
 REPLY_MS: Final = 1_000.0
@@ -88,6 +90,8 @@ class AggregateState:
 
     front: Part
     began_ms: float
+    kept: KeptTable | None = None
+    """The columns that are kept of the table's rows, if it can use some."""
     parts: list[Part] = field(default_factory=list)
     is_begun: bool = False
     is_divided: bool = False
@@ -100,13 +104,15 @@ class AggregateState:
         return self.front.is_read and not self.parts
 
 
-def begin_aggregate(plan: AggregatePlan, token: PageToken | None, now_ms: float) -> AggregateState:
+def begin_aggregate(
+    plan: AggregatePlan, token: PageToken | None, now_ms: float, kept: KeptTable | None = None
+) -> AggregateState:
     """From ``token`` on, or from the beginning. Raises InvalidPageToken."""
     start, end = plan.scan.range
     position = first_key(plan.scan)
     if token is not None and start < end:
         position = token.resume_within(start, end)
-    return AggregateState(Part(PartialGroups(plan.aggregation), LogicalKey(position), end), now_ms)
+    return AggregateState(Part(PartialGroups(plan.aggregation), LogicalKey(position), end), now_ms, kept)
 
 
 def aggregate_step(
@@ -165,6 +171,8 @@ class _Reading:
         state.is_divided = True
         front = state.front
         cuts = divide((front.position, front.end))
+        if state.kept is not None:
+            cuts = [each for each in state.kept.aligned(cuts) if each > front.position]
         if not cuts:
             return
         state.parts = [Part(PartialGroups(plan.aggregation), start, end) for start, end in pairwise([*cuts, front.end])]
@@ -232,7 +240,8 @@ class _Reading:
         return max(2 * count, all_count) < GROUPS_MAX and max(2 * size_bytes, all_bytes) < GROUPS_BYTES_MAX
 
     def _read(self, part: Part) -> None:
-        part.position = read_slice(self._source, self._plan, part.groups, (part.position, part.end))
+        within = part.position, part.end
+        part.position = read_slice(self._source, self._plan, part.groups, within, self._state.kept)
 
 
 def _always() -> bool:

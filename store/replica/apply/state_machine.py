@@ -63,6 +63,7 @@ class StateMachine:
         self._record_left: bytes | None = None
         self.state = self.load()
         """The applied state that is durable, as the loop knows it."""
+        versions.kept.forget(self.state.last_ts)
         self.newly_applied: list[Applied] = []
         """The last :meth:`apply`'s changes, entry by entry: for the loop, until the next one begins."""
         self.are_safepoints_damaged = False
@@ -83,10 +84,12 @@ class StateMachine:
         """Load again: a snapshot replaced the engine's state. Call it before any reader may read that."""
         self.removals.forget(self._begin())
         self.state = self.load()
+        self._versions.kept.forget(self.state.last_ts)
 
     def repaired(self) -> None:
         """Load repaired items again: perhaps the safepoints, or what features could not read. On the storage thread:
         nothing is applied meanwhile."""
+        self._versions.kept.forget()
         if self.are_safepoints_damaged:
             self._load_safepoints(self._versions.snapshot(LARGEST))
         self.features.repaired(self._versions.snapshot(LARGEST), self._stored())
@@ -178,6 +181,7 @@ class StateMachine:
         self.state = state
         self.features.settle()
         if self._was_given_up:
+            self._versions.kept.forget()
             # Perhaps a feature's record. While damage beside it is in doubt nothing can be told, and the known state
             # stands.
             with suppress(CortadoError):
@@ -212,6 +216,7 @@ class StateMachine:
             self._remove(txn, entry.index, log_entry.removal)
         # In the order of their engine keys: neighbours share pages.
         txn.put_many(Space.DATA, log_entry.items)
+        self._versions.kept.wrote(log_entry.items, log_entry.last_ts)
         was_unordered = self.features.is_unordered
         state = self.features.apply(log_entry.items, state)
         applied = self._applied(entry.index, log_entry)

@@ -25,7 +25,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.paging import PageToken
 from cortado.store.mvcc.reader import Reader, ScanChunk
 from cortado.store.process.scan_threads import ScanThreads
-from cortado.store.tables import aggregate, aggregating
+from cortado.store.tables import aggregate, aggregate_slices, aggregating
 from cortado.store.tables.aggregate import AggregatePlan, AggregateScan, plan_aggregate
 from cortado.store.tables.aggregating import AggregateState, Beside, Lender, Lent, aggregate_step, begin_aggregate
 from cortado.store.tables.scan import Budget, Scan
@@ -158,8 +158,8 @@ class Scripted:
 def small() -> Iterator[None]:
     """Make slices, and the bounds on groups, small."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aggregate, "FILTER_SLICE_ROWS_MAX", SLICE_ROWS)
-        patch.setattr(aggregate, "SLICE_ROWS_MAX", SLICE_ROWS)
+        patch.setattr(aggregate_slices, "FILTER_SLICE_ROWS_MAX", SLICE_ROWS)
+        patch.setattr(aggregate_slices, "SLICE_ROWS_MAX", SLICE_ROWS)
         patch.setattr(aggregating, "REPLY_MS", 60.0)
         patch.setattr(aggregating, "GROUPS_MAX", GROUPS)
         patch.setattr(partial, "GROUPS_MAX", GROUPS)

@@ -16,8 +16,7 @@ from cortado.store.aggregate import partial
 from cortado.store.client import Client
 from cortado.store.client.aggregates import Groups
 from cortado.store.server import scan_steps
-from cortado.store.tables import aggregate as table_aggregate
-from cortado.store.tables import aggregating
+from cortado.store.tables import aggregate_slices, aggregating
 from cortado.store.wire.rpc_errors import from_rpc_error
 from support.faces import FACES, open_client
 from support.memory_engine import MemoryEngine
@@ -177,14 +176,14 @@ def test_groups_beyond_the_bound_leave_early_and_count_once(client: Client, monk
     table = client.table("shop.sales")
     whole = table.aggregate("count(*) as n, sum(cost) as c, min(shop)", group_by="items, place.city")
     monkeypatch.setattr(partial, "GROUPS_MAX", 3)
-    monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 7)
+    monkeypatch.setattr(aggregate_slices, "FILTER_SLICE_ROWS_MAX", 7)
     assert table.aggregate("count(*) as n, sum(cost) as c, min(shop)", group_by="items, place.city") == whole
 
 
 def test_a_slice_whose_groups_are_large_is_cut(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     table = client.table("shop.sales")
     whole = table.aggregate("min(shop) as s", group_by="id")
-    monkeypatch.setattr(table_aggregate, "PIECE_BYTES_MAX", 100)
+    monkeypatch.setattr(aggregate_slices, "PIECE_BYTES_MAX", 100)
     monkeypatch.setattr(partial, "GROUPS_BYTES_MAX", 300)
     assert table.aggregate("min(shop) as s", group_by="id") == whole
 
@@ -258,8 +257,9 @@ def test_what_there_is_leaves_after_a_second_and_counts_once(client: Client, mon
 
     monkeypatch.setattr(Groups, "_add", counted)
     monkeypatch.setattr(aggregating, "REPLY_MS", 0.0)
-    monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
+    monkeypatch.setattr(aggregate_slices, "FILTER_SLICE_ROWS_MAX", 30)
     monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)
+    monkeypatch.setattr(scan_steps, "kept_columns", lambda _store, _plan: None)
     assert client.table("shop.sales").aggregate("count(*) as n, sum(id) as ids") == [{"n": 100, "ids": 4950}]
     # The last one of 100 rows in slices of 30 has no token, and no other.
     assert replies[:3] == [True] * 3
@@ -268,8 +268,9 @@ def test_what_there_is_leaves_after_a_second_and_counts_once(client: Client, mon
 
 def test_a_token_is_good_for_the_same_aggregate_alone(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregating, "REPLY_MS", 0.0)
-    monkeypatch.setattr(table_aggregate, "FILTER_SLICE_ROWS_MAX", 30)
+    monkeypatch.setattr(aggregate_slices, "FILTER_SLICE_ROWS_MAX", 30)
     monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 0.0)
+    monkeypatch.setattr(scan_steps, "kept_columns", lambda _store, _plan: None)
     table = documents_pb2.TableName(database="shop", table="sales")
     total = documents_pb2.Aggregate(kind=documents_pb2.AGGREGATE_KIND_SUM, field="id")
     asked = documents_pb2.AggregateRequest(table=table, aggregates=[total])

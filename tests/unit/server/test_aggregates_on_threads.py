@@ -17,7 +17,7 @@ from cortado.store.client import Client
 from cortado.store.mvcc import dividing
 from cortado.store.process.scan_threads import Lent, ScanThreads
 from cortado.store.server import scan_steps
-from cortado.store.tables import aggregate, aggregating
+from cortado.store.tables import aggregate_slices, aggregating
 from support.engines import open_lmdb
 from support.kernels import row_kernel
 from support.served_node import Served, served_node
@@ -40,7 +40,7 @@ def row(number: int, units: int = 1) -> dict[str, object]:
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A node with ROWS rows, which are many pages and slices here."""
     monkeypatch.setattr(dividing, "PAGES_PER_PART", 1)
-    monkeypatch.setattr(aggregate, "FILTER_SLICE_ROWS_MAX", 200)
+    monkeypatch.setattr(aggregate_slices, "FILTER_SLICE_ROWS_MAX", 200)
     monkeypatch.setattr(scan_steps, "SLICE_MS_MAX", 3.0)
     with served_node(open_lmdb(tmp_path / "data")) as made, Client(made.endpoint) as client:
         client.create_database("shop")
@@ -127,7 +127,7 @@ def test_a_transactions_aggregates_are_read_by_one_thread(
 def test_an_aggregate_that_is_given_up_leaves_all_threads_free(
     served: Served, names: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregate, "FILTER_SLICE_ROWS_MAX", 20)
+    monkeypatch.setattr(aggregate_slices, "FILTER_SLICE_ROWS_MAX", 20)
     streams = served.node.process.scan_threads._streams
     request = documents_pb2.AggregateRequest(
         table=documents_pb2.TableName(database="shop", table="rows"),
@@ -141,3 +141,23 @@ def test_an_aggregate_that_is_given_up_leaves_all_threads_free(
             call.cancel()
             until(lambda: streams.steps == streams._lent == 0)
     assert streams.spare() == THREADS - 1
+
+
+def test_a_repeated_aggregate_reads_kept_columns_and_one_over_a_transactions_own_writes_reads_rows(
+    served: Served,
+) -> None:
+    kept = served.node.meta.store.kept
+    with Client(served.endpoint) as client:
+        table = client.table("shop.rows")
+        found = [table.aggregate(ASKED) for _ in range(4)]
+        assert found == [[{"n": ROWS, "units": ROWS}]] * 4
+        assert kept.hits >= ROWS / 200
+        assert kept.bytes > 8 * ROWS
+        before = kept.hits, kept.misses
+        with client.transaction() as transaction:
+            own = transaction.table("shop.rows")
+            own.put(row(ROWS, units=5))
+            assert own.aggregate(ASKED) == [{"n": ROWS + 1, "units": ROWS + 5}]
+        assert (kept.hits, kept.misses) == before
+        assert table.aggregate(ASKED) == [{"n": ROWS + 1, "units": ROWS + 5}]
+        assert kept.bytes == 0
