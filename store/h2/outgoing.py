@@ -5,7 +5,8 @@
     send_head, send_data, send_end, reset ─► taken(): bytes to write ─► pump(): frames of the data that waited, in turn
 
 If many streams wait, each sends a frame in its turn. A stream with a shut window waits for that alone, and costs the
-others nothing.
+others nothing. If one stream waits alone, and the windows let its next message through whole, the frames are views of
+the message. All of its bytes count as untaken then: a view keeps the whole message in memory.
 """
 
 from __future__ import annotations
@@ -153,7 +154,9 @@ class Outgoing:
             stream = waiting.pop(stream_id)
             if stream.send_window <= 0:
                 continue  # Its peer has made it smaller since.
-            self._send_piece(stream, min(stream.send_window, self._send_window, FRAME_BYTES))
+            room = min(stream.send_window, self._send_window)
+            is_alone = not waiting and stream.next_fits(min(room, _OUT_BYTES - self._out_bytes))
+            self._send_piece(stream, room if is_alone else min(room, FRAME_BYTES))
             self._line_up(stream)
 
     def _send_piece(self, stream: Stream, room: int) -> None:
@@ -161,8 +164,11 @@ class Outgoing:
         stream.moved_s = self._now_s()
         stream.send_window -= len(piece)
         self._send_window -= len(piece)
-        self._out += (frames.header(frames.DATA, 0, stream.id, len(piece)), piece)
-        self._out_bytes += frames.HEAD_BYTES + len(piece)
+        view = memoryview(piece)
+        for at in range(0, len(piece), FRAME_BYTES):
+            part = view[at : at + FRAME_BYTES]
+            self._out += (frames.header(frames.DATA, 0, stream.id, len(part)), part)
+            self._out_bytes += frames.HEAD_BYTES + len(part)
         if not stream.queue:
             if stream.is_held:
                 self._events.append(Drained(stream.id))

@@ -72,17 +72,21 @@ class Stream:
         self.unread -= count - credited
         return count - credited
 
-    def taken(self, room: int) -> bytes | memoryview:
-        """Take the next piece of the queue, of at most ``room`` bytes: a view of a larger one's bytes, not a copy."""
+    def next_fits(self, room: int) -> bool:
+        """Return whether nothing of the next message was sent, and all of it has at most ``room`` bytes."""
+        return not self.offset and len(self.queue[0]) <= room
+
+    def taken(self, room: int) -> bytes:
+        """Take the next piece of the queue, of at most ``room`` bytes."""
         first, offset = self.queue[0], self.offset
         end = offset + room
         if end < len(first):
             self.offset = end
-            piece: bytes | memoryview = memoryview(first)[offset:end]
+            piece = first[offset:end]
         else:
             self.queue.popleft()
             self.offset = 0
-            piece = memoryview(first)[offset:] if offset else first
+            piece = first[offset:] if offset else first
         self.queued -= len(piece)
         return piece
 

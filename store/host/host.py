@@ -102,7 +102,7 @@ class Host:
             pass_ms=limits.patrol_ms,
             run_scan=self.process.scan,
             is_readable=self._is_readable,
-            on_damage=self._found,
+            on_damage=self._patrol_found,
             on_log_damage=self._found_segment,
             monotonic_ms=around.monotonic_ms,
         )
@@ -122,8 +122,7 @@ class Host:
         Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
         """
         loop = asyncio.get_running_loop()
-        logs = self.process.log_files.take_groups()
-        opened = open_group(self.process, META_GROUP, logs, joining=self._joining)
+        opened = open_group(self.process, META_GROUP, self.process.log_files.take_groups(), joining=self._joining)
         self.log_thread = self._make_log_storage(loop)
         self.storage_thread = self._make_thread(loop, "storage")
         group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
@@ -154,13 +153,16 @@ class Host:
                 continue
             damage = Damage.of_disorder(each)
             _LOG.critical("stored data is damaged: %s", damage.what)
-            self._found(damage)
+            for replica in self._replicas.values():
+                replica.integrity.found(damage)
         await self.patrol.walk(self.process.limits.walk_ms)
         self.patrol.start()
 
-    def _found(self, damage: Damage) -> None:
+    def _patrol_found(self, damage: Damage) -> None:
+        """Report a find, on the scan thread. Bad items in a state that is being replaced are no damage of it."""
         for each in self._replicas.values():
-            each.integrity.found(damage)
+            if not each.store.unreadable:
+                each.integrity.found(damage)
 
     def _found_segment(self, damage: SegmentDamage) -> None:
         """Report a damaged log file, which may hold entries of every group."""

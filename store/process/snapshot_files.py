@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger(__name__)
 RETRY_DELAY_MS: Final = 1_000
 
 NAME: Final = re.compile(r"[a-z]+-[0-9A-Za-z-]{1,64}")
-_OF_GROUP: Final = re.compile(r"(?:in|out)-([1-9][0-9]{0,19})-.+")
+_OF_GROUP: Final = re.compile(r"(?:in|out)-([1-9][0-9]{0,9})-.+")
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

@@ -43,12 +43,9 @@ class GroupRange:
         )
 
     def overlaps(self, space: Space, start: bytes, end: bytes) -> bool:
-        """Return whether keys of ``[start, end)`` may be the group's; without ``end`` the range has no upper bound.
-        Every group has its record in :attr:`Space.META`."""
-        if space is Space.META:
-            return True
-        low, high = self.bounds(space)
-        return start < high and (not end or low < end)
+        """Return whether keys of ``[start, end)`` may be the group's; without ``end`` the range has no upper bound."""
+        bounds = [(low, high) for each, low, high in self.spaces if each is space]
+        return any(start < high and (not end or low < end) for low, high in bounds)
 
     def bounds(self, space: Space) -> tuple[bytes, bytes]:
         """Return the range of one space."""

@@ -146,7 +146,7 @@ class Replica:
             on_failure=driver.fail,
         )
         """Receives the state that replaces this replica's."""
-        self.known_requests = KnownRequests(driver, group.machine.requests, process.clock)
+        self.known_requests = KnownRequests(driver, group.machine.request_table, process.clock)
         self.features.restore.on_change = self._restore_changed
 
     # --- start and stop ---------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class StateMachine:
         self.features = Registered(versions, lambda key: self.snapshot(self.state.last_ts).get(key))
         self._was_given_up = False
         self._results = 0
-        self.requests = RequestTable(engine, versions, of)
+        self.request_table = RequestTable(engine, versions, of)
         """The remembered answers of requests."""
         self.removals = Removals(self._begin())
 
@@ -230,9 +230,9 @@ class StateMachine:
             state = self._control(txn, state, control, log_entry.last_ts)
         if log_entry.results:
             self._results += len(log_entry.results)
-            state = self.requests.remember(txn, state, log_entry.results)
+            state = self.request_table.remember(txn, state, log_entry.results)
         if log_entry.request_floor:
-            state = self.requests.forget(txn, state, log_entry.request_floor)
+            state = self.request_table.forget(txn, state, log_entry.request_floor)
         return replace(
             state,
             index=entry.index,

@@ -139,8 +139,8 @@ class ReadPoints:
         group.check_serving()
 
     async def _soon(self, condition: Callable[[], bool], problem: str) -> None:
-        """Return once ``condition`` holds; committed entries are applied at once for it. Raises Unavailable if that
-        takes longer than ``CAUGHT_UP_S``."""
+        """Return once ``condition`` holds and the read has its turn; committed entries are applied at once for it.
+        Raises Unavailable if ``condition`` takes longer than ``CAUGHT_UP_S``."""
         try:
             await asyncio.wait_for(self._driver.until(condition), CAUGHT_UP_S)
         except TimeoutError:

@@ -31,6 +31,8 @@ class ReadTurns:
         # When the slice of this turn is over; None if no read went on in it.
         self._ends_ms: float | None = None
         self._line: deque[asyncio.Future[None]] = deque()
+        # Those that tried, and found no time: they stay before the others, or new readers would overtake them for ever.
+        self._tried: deque[asyncio.Future[None]] = deque()
 
     def is_over(self) -> bool:
         """Return whether a read that goes on now must wait for :meth:`next`."""
@@ -41,12 +43,14 @@ class ReadTurns:
 
     async def next(self) -> None:
         """Return in a later turn that has time for the read."""
+        line = self._line
         while True:
             waiting = self._loop.create_future()
-            self._line.append(waiting)
+            line.append(waiting)
             await waiting
             if not self.is_over():
                 return
+            line = self._tried
 
     def _begin(self) -> None:
         self._ends_ms = self._monotonic_ms() + SLICE_MS
@@ -55,6 +59,8 @@ class ReadTurns:
     def _turned(self) -> None:
         """Begin the next slice, if reads are in line."""
         self._ends_ms = None
+        while self._tried:
+            self._line.appendleft(self._tried.pop())
         if not self._line:
             return
         self._begin()

@@ -101,9 +101,9 @@ class Integrity:
         self._loop.call_soon_threadsafe(self.report, damage)
 
     def found(self, damage: Damage) -> None:
-        """Take the patrol's find, on the scan thread. The damaged items of a range were something else, perhaps another
-        key: no read may miss that. Bad items in a state that is being replaced are no damage of it."""
-        if self._store.unreadable or not self._of.overlaps(damage.space, damage.start, damage.end):
+        """Take a find of a pass over everything, on any thread. The damaged items of a range were something else,
+        perhaps another key: no read may miss that."""
+        if not self._of.overlaps(damage.space, damage.start, damage.end):
             return
         if not damage.is_of_one_key and not self.repairs.is_known(damage):
             self._store.distrust(damage)

@@ -68,7 +68,7 @@ class Pipeline:
         self._limits = limits
         self._monotonic_ms = group.process.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
-        self._forgetting = Forgetting(machine.requests, memory)
+        self._forgetting = Forgetting(machine.request_table, memory)
         self.waiting: deque[Proposed] = deque()
         """The proposals in line."""
         self._draw = Drawing(limits.examined_percent).draw

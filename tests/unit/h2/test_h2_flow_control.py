@@ -138,6 +138,29 @@ def test_no_more_is_made_into_frames_than_the_writer_takes() -> None:
     assert [shown(each) for each in found] == []
 
 
+@pytest.mark.parametrize("window", [1, 10_000, 100_000, 1 << 20])
+@pytest.mark.parametrize("size", [20_000, 200_000, 1 << 20])
+def test_the_output_keeps_no_more_in_memory_than_it_counts(window: int, size: int) -> None:
+    """Of replies that were given up, too: their streams are gone, and their frames wait for the writer."""
+    made = connection()
+    events(made, setting(frames.INITIAL_WINDOW_SIZE, window) + frames.window_update(0, 1 << 30))
+    for each in range(1, 41, 2):
+        events(made, headers(each))
+        made.send_head(each, HEAD)
+        made.send_data(each, bytes(size))
+        events(made, frames.rst_stream(each, ErrorCode.CANCEL))
+        assert kept_by(made) <= made.unsent
+        if each % 10 == 1:
+            made.taken()
+            made.pump()
+
+
+def kept_by(of: Connection) -> int:
+    """Return the bytes of all objects that the output refers to."""
+    kept = {id(each): each for each in (piece.obj if type(piece) is memoryview else piece for piece in of._out)}
+    return sum(map(len, kept.values()))
+
+
 def test_an_error_drops_what_was_not_begun_and_no_half_message() -> None:
     made = connection()
     events(made, headers())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import Internal, NotFound
-from cortado.store.engine.interface import Space
+from cortado.store.engine.interface import Disordered, Space
 from cortado.store.keys.keyspace import kv_key, meta_key
 from cortado.store.mvcc.damage import Damage
 from cortado.store.process.range_copies import Ask
 from cortado.store.replica.group_range import META_GROUP, GroupRange
+from cortado.store.replica.snapshots.marker import Marker, marker_key
+from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import run, running_node
 
@@ -95,6 +97,26 @@ def test_a_replica_takes_the_finds_of_its_own_range_alone(monkeypatch: pytest.Mo
         for each in [damage(b"a", b"g"), *own, damage(b"p", b"z"), damage(b"z", b"")]:
             integrity.found(each)
         assert taken == own
+
+    world.run(scenario)
+
+
+def test_disorder_found_at_the_opening_outlasts_an_installation_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clearing the old state may stop at a key that has turned, and leave the items behind it."""
+    world = World()
+
+    async def scenario() -> None:
+        await world.grow("n1", "n2", "n3")
+        place = world.places["n2"]
+        await place.stop()
+        with place.engine.write() as txn:
+            txn.put(Space.META, marker_key(META_GROUP.group_id), Marker().encode())
+        disordered = [Disordered(Space.REQUESTS, b"\0\0\0\1", b"\0\0\0\2")]
+        monkeypatch.setattr(MemoryEngine, "disordered", disordered, raising=False)
+        world.cut_off("n2")
+        node = await place.start()
+        assert node.meta.is_installing
+        assert [each.start for each in node.meta.store.suspect_requests] == [b"\0\0\0\1"]
 
     world.run(scenario)
 

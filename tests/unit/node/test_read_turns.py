@@ -10,7 +10,7 @@ import pytest
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
-from cortado.store.replica.read.turns import READS_A_TURN, SLICE_MS
+from cortado.store.replica.read.turns import READS_A_TURN, SLICE_MS, ReadTurns
 from support.node_world import World
 from support.nodes import put
 
@@ -127,3 +127,26 @@ def test_a_read_in_line_that_is_given_up_keeps_no_other_from_its_turn() -> None:
         assert await asyncio.wait_for(n1.meta.reads.linearize(), 1)
 
     world.run(scenario)
+
+
+def test_reads_go_on_in_the_order_of_their_coming_however_many_come_behind() -> None:
+    now_ms, order = 0.0, list[int]()
+
+    async def page(turns: ReadTurns, number: int) -> None:
+        nonlocal now_ms
+        if turns.is_over():
+            await turns.next()
+        order.append(number)
+        now_ms += PAGE_MS
+
+    async def scenario() -> None:
+        turns = ReadTurns(lambda: now_ms)
+        pages = [asyncio.ensure_future(page(turns, number)) for number in range(40)]
+        for _ in range(100):
+            await asyncio.sleep(0)
+            pages += [asyncio.ensure_future(page(turns, len(pages) + number)) for number in range(2)]
+        await asyncio.wait(pages)
+
+    asyncio.run(scenario())
+    late = max(place - number for place, number in enumerate(order))
+    assert late < 2 * 40, "one that comes as a turn begins may find time in it, ahead of the line; no more than that"

@@ -239,7 +239,7 @@ def test_a_record_whose_segment_has_turned_hides_none_behind_it(tmp_path: Path, 
     machine = StateMachine(engine, VersionStore(engine), META_GROUP)
     with flipped(engine.path / "engine" / "data.mdb", META_GROUP.segment + ids[0], bit):
         for count in (1, 4, 128):
-            found = [request_id for request_id, _ in machine.requests.oldest(bytes(20), count)]
+            found = [request_id for request_id, _ in machine.request_table.oldest(bytes(20), count)]
             assert found and set(found) <= set(ids[1:])
             assert found[0] == ids[1]
     engine.close()

@@ -102,7 +102,7 @@ def test_the_oldest_requests_are_found_behind_damaged_ones_that_fill_more_than_a
         record = encode_remembered(segment + whole, Remembered(bytes(16), at(9), b"reply"))
         txn.put(Space.REQUESTS, segment + whole, record)
     machine = StateMachine(engine, VersionStore(engine), META_GROUP)
-    assert [request_id for request_id, _ in machine.requests.oldest(bytes(20), 1)] == [whole]
+    assert [request_id for request_id, _ in machine.request_table.oldest(bytes(20), 1)] == [whole]
 
 
 def remove(after: tuple[int, int], ts: Timestamp, removal: Removal) -> Entry:
