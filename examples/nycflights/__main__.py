@@ -20,12 +20,8 @@ from examples.nycflights.node import Nodes, running_nodes
 from examples.nycflights.session import spark_session
 
 AFTERWARDS = """
-[bold]Keep a server and try it yourself[/bold]
-  .venv/bin/cortado server --data-dir ./cortado-data
-and in another terminal
-  .venv/bin/cortado status
-  .venv/bin/cortado kv put greetings hello world
-  .venv/bin/cortado --help
+[bold]Keep a cluster with these flights and try it yourself[/bold]
+  .venv/bin/cortado dev up --demo
 """
 
 
