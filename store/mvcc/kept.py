@@ -168,23 +168,30 @@ class Kept:
     def wrote(self, items: Sequence[Item], last_ts: Timestamp) -> None:
         """Close the pieces of the tables that an entry writes: its stored items, in order. To be called before any read
         can see them."""
+        # Freed behind the lock: so much memory takes some milliseconds.
+        closed = list[KeptTable]()
         with self.lock:
             self._last_ts = last_ts
             for table_id in _tables_of(items) if self._tables else ():
                 table = self._tables.get(table_id)
                 if table is not None:
-                    self._close(table)
+                    closed += self._close(table)
                     table.wrote_ts = last_ts
+        for each in closed:
+            each.pieces.clear()
 
     def forget(self, last_ts: Timestamp | None = None) -> None:
         """Close all pieces: stored rows changed without a write, or were read wrongly; to be called after they did.
         ``last_ts``: of another state, which has taken the place of the one before."""
+        closed = list[KeptTable]()
         with self.lock:
             for table in self._tables.values():
-                self._close(table)
+                closed += self._close(table)
             self._tables.clear()
             if last_ts is not None:
                 self._last_ts = last_ts
+        for each in closed:
+            each.pieces.clear()
 
     def shrink(self, bytes_max: int) -> None:
         """Give memory back, of tables first that were not asked for for the longest time."""
@@ -206,14 +213,16 @@ class Kept:
     def _drop_last(self, table: KeptTable) -> None:
         self.bytes -= table.pieces.pop(table.starts.pop()).bytes
 
-    def _close(self, table: _Table) -> None:
-        for each in table.readers.values():
-            if each is not None:
-                each.is_closed = True
-                while each.starts:
-                    self._drop_last(each)
-                self._order.pop(each, None)
+    def _close(self, table: _Table) -> list[KeptTable]:
+        """Close its pieces, and return those that are to be freed."""
+        closed = [each for each in table.readers.values() if each is not None]
+        for each in closed:
+            each.is_closed = True
+            each.starts = []
+            self.bytes -= sum(piece.bytes for piece in each.pieces.values())
+            self._order.pop(each, None)
         table.readers.clear()
+        return closed
 
 
 def _tables_of(items: Sequence[Item]) -> Iterator[int]:
