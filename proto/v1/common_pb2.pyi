@@ -75,14 +75,14 @@ class Key(_message.Message):
     def __init__(self, parts: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
 
 class KeyRange(_message.Message):
-    __slots__ = ("lower", "upper", "prefix")
-    LOWER_FIELD_NUMBER: _ClassVar[int]
-    UPPER_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("start", "end", "prefix")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
     PREFIX_FIELD_NUMBER: _ClassVar[int]
-    lower: Key
-    upper: Key
+    start: Key
+    end: Key
     prefix: Key
-    def __init__(self, lower: _Optional[_Union[Key, _Mapping]] = ..., upper: _Optional[_Union[Key, _Mapping]] = ..., prefix: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
+    def __init__(self, start: _Optional[_Union[Key, _Mapping]] = ..., end: _Optional[_Union[Key, _Mapping]] = ..., prefix: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
 
 class Condition(_message.Message):
     __slots__ = ("absent", "present", "etag", "value")

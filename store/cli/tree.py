@@ -37,8 +37,6 @@ _OPTION_OF: Final = {
     "options.until": ("until",),
     "to_node_id": ("node_id",),
     "range.start": ("lower",),
-    "range.lower": ("lower",),
-    "range.upper": ("upper",),
     "range.end": ("upper",),
     "start": ("lower",),
     "end": ("upper",),

@@ -116,8 +116,8 @@ def key_ranges(reply: documents_pb2.SplitResponse) -> list[KeyRange]:
     """Return the ranges of a split's reply."""
     return [
         KeyRange(
-            key_from_proto(each.lower) if each.HasField("lower") else None,
-            key_from_proto(each.upper) if each.HasField("upper") else None,
+            key_from_proto(each.start) if each.HasField("start") else None,
+            key_from_proto(each.end) if each.HasField("end") else None,
             rows,
         )
         for each, rows in zip(reply.ranges, reply.rows, strict=True)

@@ -206,8 +206,8 @@ def range_to_proto(
     if start is None and end is None:
         return None
     return common_pb2.KeyRange(
-        lower=None if start is None else key_to_proto(start, parts, what="start", prefix=True),
-        upper=None if end is None else key_to_proto(end, parts, what="end", prefix=True),
+        start=None if start is None else key_to_proto(start, parts, what="start", prefix=True),
+        end=None if end is None else key_to_proto(end, parts, what="end", prefix=True),
     )
 
 

@@ -84,8 +84,8 @@ async def window_of_table(
     reply = await connection.call(connection.stubs.watch.Window, request, timeout_s=timeout_s)
     bounds = [
         (
-            key_from_proto(each.lower) if each.HasField("lower") else None,
-            key_from_proto(each.upper) if each.HasField("upper") else None,
+            key_from_proto(each.start) if each.HasField("start") else None,
+            key_from_proto(each.end) if each.HasField("end") else None,
         )
         for each in reply.ranges
     ]

@@ -35,8 +35,8 @@ PIECE_BYTES: Final = 64 << 10
 
 LIMIT: Final = Parameter("limit", f"Elements of a page, at most {LIMIT_MAX}; default {LIMIT_DEFAULT}.", kind="integer")
 PAGE: Final = Parameter("page", "Continue after a page: its next.", field="page_token")
-START: Final = Parameter("start", "From this key on: a part, or a JSON array of parts.")
-END: Final = Parameter("end", "Up to this key, without it.", field="range.upper")
+START: Final = Parameter("start", "From this key on: a part, or a JSON array of parts.", field="range.start")
+END: Final = Parameter("end", "Up to this key, without it.", field="range.end")
 REVERSE: Final = Parameter("reverse", "From the last key to the first.", kind="boolean")
 
 

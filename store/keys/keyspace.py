@@ -429,10 +429,10 @@ def _bounded(
     upper: Sequence[KeyValue] | None,
     what: str,
 ) -> KeyRange:
-    start = prefix + _bound(lower, parts, "lower") if lower else prefix
-    end = prefix + _bound(upper, parts, "upper") if upper else successor_of_prefix(prefix)
-    for bound, side in ((start, "lower"), (end, "upper")):
-        check_key_length(bound, f"{side} bound of the {what}")
+    start = prefix + _bound(lower, parts, "start") if lower else prefix
+    end = prefix + _bound(upper, parts, "end") if upper else successor_of_prefix(prefix)
+    for bound, side in ((start, "start"), (end, "end")):
+        check_key_length(bound, f"{side} of the {what}")
     return LogicalKey(start), LogicalKey(end)
 
 

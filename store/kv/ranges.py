@@ -27,7 +27,7 @@ def logical_range(namespace: str, within: KvRange, generation: int = 0) -> tuple
     Raises InvalidArgument for a range that runs backwards, KeyTooLong.
     """
     if within.end and within.start > within.end:
-        problem = f"must not be below the lower bound {shown(within.start)}"
+        problem = f"must not come before start, {shown(within.start)}"
         raise InvalidArgument("range.end", problem, shown(within.end))
     return kv_range(namespace, within.start, within.end, within.prefix, generation=generation)
 

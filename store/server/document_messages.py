@@ -208,11 +208,11 @@ def _bounds_of(catalog: Catalog, request: Any) -> tuple[TableDescriptor, Bounds]
 
 def range_bounds(message: common_pb2.KeyRange, parts: Sequence[KeyPart]) -> Bounds:
     """Return lower, upper and prefix; None for an open side. Raises InvalidArgument."""
-    if message.HasField("prefix") and (message.HasField("lower") or message.HasField("upper")):
-        raise InvalidArgument("range.prefix", "excludes lower and upper")
+    if message.HasField("prefix") and (message.HasField("start") or message.HasField("end")):
+        raise InvalidArgument("range.prefix", "excludes start and end")
     return (
-        _bound(message.lower, parts, "range.lower"),
-        _bound(message.upper, parts, "range.upper"),
+        _bound(message.start, parts, "range.start"),
+        _bound(message.end, parts, "range.end"),
         _bound(message.prefix, parts, "range.prefix"),
     )
 

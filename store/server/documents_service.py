@@ -249,6 +249,6 @@ class DocumentsService(Service):
 def _range_message(part: TablePart, view: TableView) -> common_pb2.KeyRange:
     key = view.table.key
     return common_pb2.KeyRange(
-        lower=None if part.lower is None else key_message(part.lower, key),
-        upper=None if part.upper is None else key_message(part.upper, key),
+        start=None if part.lower is None else key_message(part.lower, key),
+        end=None if part.upper is None else key_message(part.upper, key),
     )

@@ -33,10 +33,10 @@ class DividedTable:
         """Return the range, divided at ``bounds``."""
         view, within = self._view, self._within
         inner = [key_message(view.decode_key(primary_key_of(bound)), view.table.key) for bound in bounds]
-        lower = within.lower if within.HasField("lower") else None
-        upper = within.upper if within.HasField("upper") else None
+        lower = within.start if within.HasField("start") else None
+        upper = within.end if within.HasField("end") else None
         ends = pairwise([lower, *inner, upper])
-        return {"ranges": [common_pb2.KeyRange(lower=each, upper=end) for each, end in ends]}
+        return {"ranges": [common_pb2.KeyRange(start=each, end=end) for each, end in ends]}
 
 
 class DividedPairs:

@@ -203,7 +203,7 @@ def scan_range(
     parts = table.key if index is None else index.parts
     if prefix:
         if lower or upper:
-            raise InvalidArgument("range.prefix", "excludes lower and upper")
+            raise InvalidArgument("range.prefix", "excludes start and end")
         encoded = encode_parts(_within(prefix, parts, "range.prefix"), parts[: len(prefix)])
         base = row_prefix(table.table_id) if index is None else index_prefix(table.table_id, index.index_id)
         return prefix_range(base + encoded)
@@ -214,7 +214,7 @@ def scan_range(
     start, end = found
     if lower and upper and start > end:
         order = ", ".join(f"{part.path} {'descending' if part.descending else 'ascending'}" for part in parts)
-        raise InvalidArgument("range.upper", f"must not come before the lower bound, in the order {order}")
+        raise InvalidArgument("range.end", f"must not come before start, in the order {order}")
     return found
 
 

@@ -201,14 +201,14 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
     ),
     # --- ranges, scans, pages
     "a prefix and a bound": (
-        scan(range=common_pb2.KeyRange(lower=int_key(1), prefix=int_key(2))),
+        scan(range=common_pb2.KeyRange(start=int_key(1), prefix=int_key(2))),
         errors.InvalidArgument,
-        "range.prefix: excludes lower and upper",
+        "range.prefix: excludes start and end",
     ),
     "a bound of another type": (
-        scan(range=common_pb2.KeyRange(lower=common_pb2.Key(parts=[Value(bool=True)]))),
+        scan(range=common_pb2.KeyRange(start=common_pb2.Key(parts=[Value(bool=True)]))),
         errors.InvalidArgument,
-        "range.lower.a: is of type int64",
+        "range.start.a: is of type int64",
     ),
     "a filter that does not parse": (scan(filter="a = "), errors.InvalidFilter, "at character"),
     "a filter of another type": (scan(filter="a = 'x'"), errors.InvalidFilter, ""),

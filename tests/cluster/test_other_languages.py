@@ -144,7 +144,7 @@ def test_keys_of_each_type_travel_as_typed_values(channel: grpc.Channel, languag
         for row in reply.json_rows
     ]
     assert rows == [0, 1]
-    half = common_pb2.KeyRange(lower=keys[0], upper=keys[1])
+    half = common_pb2.KeyRange(start=keys[0], end=keys[1])
     scan = documents.Scan(documents_pb2.ScanRequest(table=table, range=half, format=JSON), timeout=TIMEOUT_S)
     assert [json.loads(row)["n"] for reply in scan for row in reply.json_rows] == [0]
     assert f"| {kind} |" in PAGE

@@ -79,8 +79,8 @@ def test_a_scan_by_index_range_with_filter_columns_and_order(users: Wire) -> Non
         table=USERS,
         index="by_email",
         range=common_pb2.KeyRange(
-            lower=common_pb2.Key(parts=[common_pb2.Value(string="u2@example.org")]),
-            upper=common_pb2.Key(parts=[common_pb2.Value(string="u8@example.org")]),
+            start=common_pb2.Key(parts=[common_pb2.Value(string="u2@example.org")]),
+            end=common_pb2.Key(parts=[common_pb2.Value(string="u8@example.org")]),
         ),
         reverse=True,
         filter="id != 5",

@@ -322,7 +322,7 @@ def test_a_read_key_is_a_conflict_where_its_footprint_comes_along(
 @pytest.mark.parametrize("change", ["put", "delete", "move"])
 def test_a_phantom_in_a_range_is_a_conflict(wire: Wire, items: str, namespace: str, change: str) -> None:
     reads = Reads(wire, put_pair(namespace, b"result", b"1"))
-    few = common_pb2.KeyRange(upper=int_key(25))
+    few = common_pb2.KeyRange(end=int_key(25))
     assert ids(reads.scan(items, index="by_left", range=few)) == [0, 1, 2]
     operation = {
         "put": put_document(items, {"id": 50, "left": 24}),
@@ -337,7 +337,7 @@ def test_a_phantom_in_a_range_is_a_conflict(wire: Wire, items: str, namespace: s
 
 def test_a_row_that_the_filter_left_out_is_part_of_what_was_read(wire: Wire, items: str, namespace: str) -> None:
     reads = Reads(wire, put_pair(namespace, b"result", b"1"))
-    found = reads.scan(items, index="by_left", range=common_pb2.KeyRange(upper=int_key(35)), filter="few = 8")
+    found = reads.scan(items, index="by_left", range=common_pb2.KeyRange(end=int_key(35)), filter="few = 8")
     assert found == []
     wire.commit(update_document(items, int_key(2), {"few": 8}))
     assert conflict(reads.commit).kind == "read"

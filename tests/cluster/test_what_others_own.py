@@ -243,10 +243,10 @@ def _key(*ids: int) -> common_pb2.Key:
 
 _KEY_RANGES: Final = [
     common_pb2.KeyRange(),
-    common_pb2.KeyRange(lower=_key(1)),
-    common_pb2.KeyRange(upper=_key((1 << 63) - 1)),
-    common_pb2.KeyRange(lower=_key(2), upper=_key(2)),
-    common_pb2.KeyRange(lower=_key(3), upper=_key(1)),
+    common_pb2.KeyRange(start=_key(1)),
+    common_pb2.KeyRange(end=_key((1 << 63) - 1)),
+    common_pb2.KeyRange(start=_key(2), end=_key(2)),
+    common_pb2.KeyRange(start=_key(3), end=_key(1)),
     common_pb2.KeyRange(prefix=_key(1)),
     common_pb2.KeyRange(prefix=_key()),
 ]

@@ -169,7 +169,7 @@ def test_pieces_of_one_message_count_together() -> None:
     bounds = bounds_of(documents_pb2.ScanRequest, 100)
     piece = field(3, 2, field(1, 2, field(1, 2, b"") * 90))
     bounds.check(piece)
-    assert refusal_of(bounds, piece * 40) == "range.lower.parts: must be at most 100 (got 180)"
+    assert refusal_of(bounds, piece * 40) == "range.start.parts: must be at most 100 (got 180)"
 
 
 def test_fields_that_nobody_knows_are_bounded_as_well() -> None:

@@ -107,7 +107,7 @@ def test_a_key_must_have_all_its_parts_and_no_more(key: tuple[Any, ...]) -> None
 def test_a_bound_may_leave_trailing_parts_away() -> None:
     found = range_to_proto((0,), (0, "UA"), None, PARTS)
     assert found is not None
-    assert (len(found.lower.parts), len(found.upper.parts)) == (1, 2)
+    assert (len(found.start.parts), len(found.end.parts)) == (1, 2)
     with pytest.raises(InvalidArgument, match="at most 3 parts"):
         range_to_proto((0, "UA", 1, 2), None, None, PARTS)
 
@@ -124,7 +124,7 @@ def test_a_prefix_stands_alone() -> None:
 def test_a_key_of_one_null_part_is_not_an_open_bound() -> None:
     found = range_to_proto((None,), None, None, PARTS)
     assert found is not None
-    assert found.lower.parts[0].WhichOneof("kind") == "null"
+    assert found.start.parts[0].WhichOneof("kind") == "null"
 
 
 @pytest.mark.parametrize(

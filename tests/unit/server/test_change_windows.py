@@ -161,9 +161,9 @@ def test_a_tables_window_has_ranges_of_its_primary_key() -> None:
             await DocumentsService(node).put(documents_pb2.PutDocumentRequest(table=TABLE, document=document))
         found = await window(node, began, pairs=None, table=watch_pb2.WindowOfTable(table=TABLE), parts=2)
         parts = [KeyPart("id", KeyType.STRING)]
-        inner = [key_values(each.lower, parts) for each in found.ranges if each.HasField("lower")]
+        inner = [key_values(each.start, parts) for each in found.ranges if each.HasField("start")]
         assert (found.changes, list(found.changes_of_ranges), inner) == (4, [2, 2], [("c",)])
-        assert not found.ranges[-1].HasField("upper")
+        assert not found.ranges[-1].HasField("end")
         nobody = documents_pb2.TableName(database="d", table="x")
         with pytest.raises(NotFound):
             await window(node, began, pairs=None, table=watch_pb2.WindowOfTable(table=nobody))

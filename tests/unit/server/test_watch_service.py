@@ -289,7 +289,7 @@ def test_documents_come_as_json_within_a_range_of_the_primary_key() -> None:
         lower, upper = (common_pb2.Key(parts=[common_pb2.Value(string=each)]) for each in "bc")
         request = watch_pb2.WatchTableRequest(
             table=TABLE,
-            range=common_pb2.KeyRange(lower=lower, upper=upper),
+            range=common_pb2.KeyRange(start=lower, end=upper),
             options=watch_pb2.WatchOptions(initial_state=True),
             format=common_pb2.DOCUMENT_FORMAT_JSON,
         )

@@ -65,7 +65,7 @@ def test_bounds_are_prefixes_in_key_order(
 
 
 def test_a_range_that_runs_backwards_is_refused_and_not_empty(world: TableWorld) -> None:
-    with pytest.raises(InvalidArgument, match=r"range\.upper: must not come before the lower bound"):
+    with pytest.raises(InvalidArgument, match=r"range\.end: must not come before start"):
         world.scan("orders", lower=("cid",), upper=("bob",))
 
 
@@ -284,9 +284,9 @@ def test_named_types_are_declared_once_in_a_projected_schema() -> None:
         ({"filter": "amount >"}, InvalidFilter, "filter"),
         ({"filter": "nothing = 1"}, InvalidFilter, "nothing"),
         ({"filter": "amount = 'x'"}, InvalidFilter, "amount"),
-        ({"lower": ("a", 1, 2)}, InvalidArgument, "lower: must have at most 2 parts"),
+        ({"lower": ("a", 1, 2)}, InvalidArgument, "start: must have at most 2 parts"),
         ({"prefix": ("a", 1, 2)}, InvalidArgument, r"range\.prefix: must have at most 2 parts"),
-        ({"prefix": ("a",), "lower": ("a",)}, InvalidArgument, r"range\.prefix: excludes lower and upper"),
+        ({"prefix": ("a",), "lower": ("a",)}, InvalidArgument, r"range\.prefix: excludes start and end"),
         ({"upper": (1,)}, InvalidArgument, "customer: must be a string"),
         ({"limit": -1}, InvalidArgument, "limit: must not be negative"),
         ({"schema_id": 99}, NotFound, "schema with id 99"),
