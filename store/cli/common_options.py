@@ -15,6 +15,7 @@ from cortado.store.cli.times import FORMS, Moment, moment
 
 if TYPE_CHECKING:
     from cortado.store.client import Client
+    from cortado.store.client.put_mode import PutMode
 
 SHOWN_MAX: Final = 100
 """How many rows a scan shows as a table without --limit."""
@@ -81,6 +82,8 @@ LimitOption: TypeAlias = Annotated[
 ]
 ReverseOption: TypeAlias = Annotated[bool, Option("--reverse", help="In descending order of the key.")]
 PrefixOption: TypeAlias = Annotated[str | None, Option("--prefix", help="Only keys with this prefix.", metavar="TEXT")]
+IfAbsentOption: TypeAlias = Annotated[bool, Option("--if-absent", help="Only if the key does not exist.")]
+IfPresentOption: TypeAlias = Annotated[bool, Option("--if-present", help="Only if the key exists.")]
 EtagOption: TypeAlias = Annotated[
     str | None, Option("--if-etag", help="Only if the current etag is this one.", metavar="ETAG")
 ]
@@ -156,6 +159,14 @@ def chosen_columns(text: str | None) -> list[str] | None:
     if not all(names):
         raise InvalidArgument("--columns", "must name fields, separated by commas", repr(text))
     return names
+
+
+def put_mode(*, if_absent: bool, if_present: bool, **others: bool) -> PutMode:
+    """Return the mode of a put of many. ``others`` are further conditions; raise InvalidArgument for more than one."""
+    conditions = {"if_absent": if_absent, "if_present": if_present, **others}
+    first, *more = [f"--{name.replace('_', '-')}" for name, is_given in conditions.items() if is_given] or [""]
+    refuse_beside(first, dict.fromkeys(more, True))
+    return "insert" if if_absent else "replace" if if_present else "upsert"
 
 
 def refuse_beside(option: str, others: Mapping[str, bool]) -> None:

@@ -50,7 +50,7 @@ def diagnose(sources: Sources, bundle: Path | None) -> Diagnosis:
 def local_cluster(session: Session, given: Path | None) -> ClusterFiles | None:
     """Return the one that is named; else the one that is here, if nothing else is named."""
     if given is not None:
-        files = ClusterFiles(given)
+        files = ClusterFiles(given, "--dev")
         files.read_plan()
         return files
     files = ClusterFiles(CLUSTER_DIRECTORY)

@@ -256,10 +256,11 @@ class Group(click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             there = self.list_commands(ctx)
-            moved = MOVED.get(" ".join((*self._path, name)), "")
+            asked = " ".join((*self._path, name))
+            moved = MOVED.get(asked, "")
             near = f"cortado {moved}" if moved else meant(name, COMMANDS, [*there, *_options_of(self)])
             others = f"; {' '.join(self._path)} has {', '.join(there)}" if self._path else ""
-            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near}?" if near else others))
+            ctx.fail(f"there is no command {asked!r}" + (f"; did you mean {near}?" if near else others))
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

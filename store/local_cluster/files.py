@@ -114,12 +114,14 @@ class Run:
 
 
 class ClusterFiles:
-    """The directory of a local cluster. Raises InvalidArgument for a path that is refused for the nodes' data too."""
+    """The directory of a local cluster, which ``option`` named. Raises InvalidArgument for a path that is refused for
+    the nodes' data too."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, option: str = "--dir") -> None:
         if not str(directory).isprintable():
-            raise InvalidArgument("--dir", "must be a path of characters that print", repr(str(directory)))
+            raise InvalidArgument(option, "must be a path of characters that print", repr(str(directory)))
         self.directory = directory
+        self.option = option
 
     # --- paths -------------------------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ class ClusterFiles:
         file is damaged."""
         if not self.exists:
             problem = "holds no local cluster; cortado dev up makes one"
-            raise InvalidArgument("--dir", problem, str(self.directory))
+            raise InvalidArgument(self.option, problem, str(self.directory))
         record = self._read(self._plan)
         try:
             if record["format"] != FORMAT:
@@ -219,10 +221,11 @@ class ClusterFiles:
         from its files, whatever their mode."""
         directory = self.directory.stat()
         if is_of_another_user(directory) or is_of_another_user(path.lstat()):
-            raise InvalidArgument("--dir", "belongs to another user, and is not trusted: use one of yours", str(path))
+            problem = "belongs to another user, and is not trusted: use one of yours"
+            raise InvalidArgument(self.option, problem, str(path))
         if others_may_write(directory):
             problem = f"may be written by other users, and is not trusted: chmod go-w {self.directory}"
-            raise InvalidArgument("--dir", problem, str(path))
+            raise InvalidArgument(self.option, problem, str(path))
 
     def _write(self, path: Path, record: Any) -> None:
         replace_small(path, f"{json.dumps(record, indent=2)}\n".encode())
@@ -253,7 +256,7 @@ class ClusterFiles:
             self.directory.chmod(0o700)
             descriptor = open_regular(self.lock, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise InvalidArgument("--dir", f"cannot be used: {error.strerror}", str(self.directory)) from None
+            raise InvalidArgument(self.option, f"cannot be used: {error.strerror}", str(self.directory)) from None
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

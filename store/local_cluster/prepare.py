@@ -87,7 +87,7 @@ def _new_plan(files: ClusterFiles, count: int, port: int, has_tls: bool) -> Plan
     foreign = sorted(each.name for each in files.directory.iterdir() if each.name not in _OURS)
     if foreign:
         problem = f"is neither empty nor a local cluster's (it holds {foreign[0]!r}): give another one"
-        raise InvalidArgument("--dir", problem, str(files.directory))
+        raise InvalidArgument(files.option, problem, str(files.directory))
     return Plan(_new_nodes(count, port, numbered_from=1, taken=frozenset()), has_tls)
 
 

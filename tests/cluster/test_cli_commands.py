@@ -181,8 +181,9 @@ def test_an_update_changes_the_fields_that_it_names(cortado: Shell, flights: str
 
 
 def test_conditions_have_their_exit_code(cortado: Shell, flights: str) -> None:
-    [stored] = cortado.json("put", flights, json.dumps(DOCUMENT), "--mode", "insert")
-    cortado("put", flights, json.dumps(DOCUMENT), "--mode", "insert", expect=4)
+    cortado("put", flights, json.dumps(DOCUMENT), "--if-present", expect=4)
+    [stored] = cortado.json("put", flights, json.dumps(DOCUMENT), "--if-absent")
+    cortado("put", flights, json.dumps(DOCUMENT), "--if-absent", expect=4)
     cortado("put", flights, json.dumps(DOCUMENT), "--if-etag", stored["etag"])
     cortado("put", flights, json.dumps(DOCUMENT), "--if-etag", stored["etag"], expect=4)
     cortado("delete", flights, *KEY, "--if-etag", stored["etag"], expect=4)

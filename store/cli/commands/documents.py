@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,18 +21,19 @@ from cortado.store.cli.common_options import (
     EndOption,
     EtagOption,
     FilterOption,
+    IfAbsentOption,
+    IfPresentOption,
     LeadingPartsArgument,
     LimitOption,
     MaxBadOption,
     MetaOption,
-    Mode,
-    ModeOption,
     ReverseOption,
     StartOption,
     TableArgument,
     TtlOption,
     as_of,
     chosen_columns,
+    put_mode,
     refuse_beside,
 )
 from cortado.store.cli.failures import OK
@@ -170,7 +171,7 @@ def scan(
         cortado put flights.airlines '{"carrier": "ZZ", "name": "Zed Air"}'
         cortado put flights.airlines --file airlines.jsonl
         cortado scan flights.airlines -o json | cortado put flights.airlines_copy
-        cortado put flights.airlines '{"carrier": "ZZ", "name": "Zed Air"}' --mode insert
+        cortado put flights.airlines '{"carrier": "ZZ", "name": "Zed Air"}' --if-absent
         cortado put flights.airlines '{"carrier": "ZZ", "name": "Zed Air"}' --ttl 30m
     """,
 )
@@ -184,7 +185,8 @@ def put(
     file: Annotated[
         str | None, Option("--file", "-f", help="Read documents from this file; - for standard input.", metavar="PATH")
     ] = None,
-    mode: ModeOption = Mode.UPSERT,
+    if_absent: IfAbsentOption = False,
+    if_present: IfPresentOption = False,
     if_etag: EtagOption = None,
     ttl_ms: TtlOption = None,
     max_bad: MaxBadOption = None,
@@ -199,35 +201,34 @@ def put(
 
     if document is not None and file is not None:
         raise InvalidArgument("--file", "must not be given together with DOCUMENT")
+    mode = put_mode(if_absent=if_absent, if_present=if_present, if_etag=if_etag is not None)
+    how = {"if_absent": if_absent, "if_present": if_present, "if_etag": if_etag, "expires": expires_of(ttl_ms)}
     if document is not None and document != STDIN:
         with session.client() as client:
-            return _put_one(client, table, (document, "DOCUMENT"), mode, if_etag, ttl_ms)
+            return _put_one(client, table, (document, "DOCUMENT"), how)
     with ExitStack() as stack:
         given = json_input(file or STDIN, stack)
         client = stack.enter_context(session.client())
         if given.only is not None:
-            return _put_one(client, table, (given.only, given.name), mode, if_etag, ttl_ms)
+            return _put_one(client, table, (given.only, given.name), how)
         if if_etag is not None:
             raise InvalidArgument("--if-etag", "must not be given with more than one document")
         from cortado.store.transfer.stores import TableStore
         from cortado.store.transfer.tables import table_target
 
-        store = TableStore(client.table(table), mode.value, expires_of(ttl_ms))
+        store = TableStore(client.table(table), mode, expires_of(ttl_ms))
         load_lines(session, given, table_target(client, table), store, max_bad)
     return None
 
 
-def _put_one(
-    client: Client, table: str, given: tuple[str, str], mode: Mode, if_etag: str | None, ttl_ms: int | None
-) -> Answer:
-    """``given`` is a text, and what errors call it."""
+def _put_one(client: Client, table: str, given: tuple[str, str], how: Mapping[str, Any]) -> Answer:
+    """``given`` is a text, and its name in errors; ``how`` the conditions and the expiry."""
     from cortado.schema.json_text import parse_json
 
     value = parse_json(*given)
     handle = client.table(table)
     document = handle.codec.from_json(value)
-    conditions = {"if_absent": mode is Mode.INSERT, "if_present": mode is Mode.REPLACE}
-    etag = handle.put(document, **conditions, if_etag=if_etag, expires=expires_of(ttl_ms))
+    etag = handle.put(document, **how)
     return Said(f"stored, with etag {etag}", {"etag": etag})
 
 

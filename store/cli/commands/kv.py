@@ -19,6 +19,8 @@ from cortado.store.cli.common_options import (
     SHOWN_MAX,
     AtOption,
     EtagOption,
+    IfAbsentOption,
+    IfPresentOption,
     LimitOption,
     MaxBadOption,
     NamespaceArgument,
@@ -26,7 +28,7 @@ from cortado.store.cli.common_options import (
     PrefixOption,
     ReverseOption,
     TtlOption,
-    refuse_beside,
+    put_mode,
 )
 from cortado.store.cli.failures import OK
 from cortado.store.cli.numbers import expires_of
@@ -137,8 +139,8 @@ def put(
     file: Annotated[
         str | None, Option("--file", "-f", help="Read this file; - for standard input.", metavar="PATH")
     ] = None,
-    if_absent: Annotated[bool, Option("--if-absent", help="Only if the key does not exist.")] = False,
-    if_present: Annotated[bool, Option("--if-present", help="Only if the key exists.")] = False,
+    if_absent: IfAbsentOption = False,
+    if_present: IfPresentOption = False,
     if_etag: EtagOption = None,
     if_value: Annotated[
         str | None, Option("--if-value", help="Only if the current value is this one.", metavar="VALUE")
@@ -152,13 +154,12 @@ def put(
     counted; a bad line counts as refused. The exit code is that of the first refusal, 4 if a condition does not hold.
     """
     of_one = {"--if-etag": if_etag is not None, "--if-value": if_value is not None}
-    conditions = {"--if-absent": if_absent, "--if-present": if_present, **of_one}
-    for option in (name for name, is_given in conditions.items() if is_given):
-        refuse_beside(option, {name: is_given for name, is_given in conditions.items() if name != option})
+    mode = put_mode(
+        if_absent=if_absent, if_present=if_present, if_etag=if_etag is not None, if_value=if_value is not None
+    )
     if key is None:
         for option in (name for name, is_given in of_one.items() if is_given):
             raise InvalidArgument(option, "must be given with a KEY")
-        mode: PutMode = "insert" if if_absent else "replace" if if_present else "upsert"
         _put_pairs(session, namespace, file, mode, ttl_ms, max_bad)
         return None
     if (value is None) == (file is None):

@@ -90,8 +90,8 @@ def compatibility(
     DEFAULT.
     """
     if default:
-        if mode is not None:
-            raise InvalidArgument("SUBJECT", "must not be given together with --default", str(subject))
+        if mode is not None or not (subject is None or _is_mode(subject)):
+            raise InvalidArgument("SUBJECT", "must not be given together with --default", repr(subject))
         refuse_beside("--default", {"--new": new})
         return _default_compatibility(session, subject)
     if subject is None:
@@ -115,6 +115,12 @@ def _default_compatibility(session: Session, mode: str | None) -> Answer:
         else:
             found = schemas.set_default_compatibility(_given_mode(mode))
     return Said(f"all subjects without a mode of their own: {found}", {"subject": None, "mode": str(found)})
+
+
+def _is_mode(text: str) -> bool:
+    from cortado.schema.compatibility import CompatibilityMode
+
+    return text.upper() in (*CompatibilityMode, "DEFAULT")
 
 
 def _given_mode(mode: str) -> str | None:

@@ -35,7 +35,8 @@ def apply(
     """Commit operations on documents and pairs, all of them or none.
 
     Operations apply in their order. Each line is an object with one member, which names the operation: put, update,
-    delete, add or check. It names a table or a namespace, and takes the options of the same call in the Python client.
+    delete, add or require. It names a table or a namespace, and takes the options of the same call in the Python
+    client.
     """
     from cortado.schema.json_text import parse_json_bytes
     from cortado.store.cli.input import STDIN, json_input

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.transaction_lines import apply_operation
+from cortado.store.transfer.operation_json import _PAIR_MEMBERS, _ROW_MEMBERS
+from support.commands import commands
 
 
 class Recorded:
@@ -49,6 +53,16 @@ def test_each_verb_of_pairs_is_asked_with_its_members() -> None:
         ("n", "add", {"key": b"c", "delta": -2, "min": 0}),
         ("n", "require", {"key": b"d", "if_etag": "0.1.2"}),
     ]
+
+
+def test_help_and_page_name_the_operations_and_members_that_there_are() -> None:
+    (help_text,) = (node.help for words, node in commands() if words == "cortado txn apply")
+    assert all(re.search(rf"\b{kind}\b", help_text or "") for kind in _ROW_MEMBERS)
+    page = (Path(__file__).parents[3] / "docs" / "cli" / "data.md").read_text()
+    named = re.search(r"Members are those of the client's verbs:(.*?)\n\n", page, re.DOTALL)
+    assert named is not None
+    known = {name for members in (*_ROW_MEMBERS.values(), *_PAIR_MEMBERS.values()) for name in members}
+    assert set(re.findall(r"`(\w+)`", named[1])) == known - {"document", "key", "set", "value"}
 
 
 @pytest.mark.parametrize(
