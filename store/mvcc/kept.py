@@ -168,8 +168,7 @@ class Kept:
     def wrote(self, items: Sequence[Item], last_ts: Timestamp) -> None:
         """Close the pieces of the tables that an entry writes: its stored items, in order. To be called before any read
         can see them."""
-        # Freed behind the lock: so much memory takes some milliseconds.
-        closed = list[KeptTable]()
+        closed: list[KeptTable] = []
         with self.lock:
             self._last_ts = last_ts
             for table_id in _tables_of(items) if self._tables else ():
@@ -177,21 +176,19 @@ class Kept:
                 if table is not None:
                     closed += self._close(table)
                     table.wrote_ts = last_ts
-        for each in closed:
-            each.pieces.clear()
+        _free(closed)
 
     def forget(self, last_ts: Timestamp | None = None) -> None:
         """Close all pieces: stored rows changed without a write, or were read wrongly; to be called after they did.
         ``last_ts``: of another state, which has taken the place of the one before."""
-        closed = list[KeptTable]()
+        closed: list[KeptTable] = []
         with self.lock:
             for table in self._tables.values():
                 closed += self._close(table)
             self._tables.clear()
             if last_ts is not None:
                 self._last_ts = last_ts
-        for each in closed:
-            each.pieces.clear()
+        _free(closed)
 
     def shrink(self, bytes_max: int) -> None:
         """Give memory back, of tables first that were not asked for for the longest time."""
@@ -223,6 +220,13 @@ class Kept:
             self._order.pop(each, None)
         table.readers.clear()
         return closed
+
+
+def _free(closed: Sequence[KeptTable]) -> None:
+    """Free pieces behind the lock, one by one: so much memory takes some milliseconds, and other threads go on."""
+    for each in closed:
+        while each.pieces:
+            each.pieces.popitem()
 
 
 def _tables_of(items: Sequence[Item]) -> Iterator[int]:

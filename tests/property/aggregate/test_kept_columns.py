@@ -53,6 +53,14 @@ ASKED = [
 ]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small_pieces() -> Iterator[None]:
+    """Let slices of any size be kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate_slices, "KEPT_ROWS_MIN", 1)
+        yield
+
+
 def schema_of(version: int) -> dict[str, Any]:
     fields = [
         {"name": name, "type": type_} | ({} if default is None else {"default": default})
@@ -426,3 +434,13 @@ def test_groups_of_kept_rows_that_take_too_much_for_one_slice_are_made_of_fewer_
         monkeypatch.setattr(aggregate_slices, "PIECE_BYTES_MAX", 1)
         assert result(at, by_id, kept_columns(at.store, plan.scan), plan) == found
         assert read
+
+
+def test_aggregates_of_small_ranges_do_not_cut_a_table_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregate_slices, "KEPT_ROWS_MIN", 3)
+    at = Kept()
+    at.put("rows", [(number, "a", 1) for number in range(9)])
+    part = Asked(1, [], False, (2, 4), 0, 1, [], True)
+    with small():
+        assert [hits(at, part)[0] for _ in range(4)] == [0] * 4
+        assert [hits(at)[0] for _ in range(2)] == [0, 3]

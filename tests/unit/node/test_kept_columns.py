@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -19,6 +19,7 @@ from cortado.store.process.limits import NodeLimits
 from cortado.store.replica.apply.state_machine import StateMachine
 from cortado.store.replica.group_range import META_GROUP
 from cortado.store.replica.write.log_entry import LogEntry
+from cortado.store.tables import aggregate_slices
 from cortado.store.tables.aggregate import AggregateScan, plan_aggregate
 from cortado.store.tables.aggregating import aggregate_step, begin_aggregate
 from cortado.store.tables.kept_columns import kept_columns
@@ -31,6 +32,14 @@ from support.nodes import run, running_node
 
 MIB = 1 << 20
 ROW = LogicalKey(START + b"\x01")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_pieces() -> Iterator[None]:
+    """Let slices of any size be kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate_slices, "KEPT_ROWS_MIN", 1)
+        yield
 
 
 def at(wall_ms: int) -> Timestamp:
