@@ -76,6 +76,7 @@ from cortado.store.client.reach import reached
 from cortado.store.client.values import parse_at
 from cortado.store.clock.retentions import parse_retention
 from cortado.store.clock.timestamp import Timestamp
+from pyspark_cortado.aliases import ALIASES, as_given
 from pyspark_cortado.credentials import tls_of, token_of
 from pyspark_cortado.selects import options_of
 
@@ -192,13 +193,6 @@ _NOT_OF_STREAM = {
     "txnVersion": "does not go with writeStream: it is the number of the batch",
     "unchangedSince": "does not go with writeStream: each batch has a beginning of its own",
 }
-ALIASES = {
-    "timestampAsOf": "at",
-    "numPartitions": "partitions",
-    "batchsize": "chunkRows",
-    "badRecordsPath": "badRowsPath",
-}
-"""Names that Delta, Spark's JDBC source and its files have for the same."""
 _PATH = "path"
 """How Spark calls what load() and save() are given."""
 _OF_CATALOGUE = (
@@ -215,6 +209,7 @@ def given_options(options: Mapping[str, Any], names: Sequence[str], function: st
     return {name: str(value) for name, value in options.items()}
 
 
+@as_given
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidArgument that names the option, its value and the allowed values."""
     given = _of_query(_known(options, _READ, (*_WRITE, *_OF_CHANGES), "a read"))
@@ -222,6 +217,8 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         if name in given:
             problem = "needs the option startingAt, with which changes are read"
             raise InvalidArgument(f"option {name}", problem, given[name])
+    if "at" in given:
+        parse_at(given["at"], "option at")
     return ReadOptions(
         connection=_connection(given),
         at=given.get("at"),
@@ -245,6 +242,7 @@ def reads_changes(options: Mapping[str, str]) -> bool:
     return any(name.lower() == _STARTING.lower() for name in options)
 
 
+@as_given
 def changes_options(options: Mapping[str, str]) -> ChangesOptions:
     """Raises InvalidArgument that names the option, its value and the allowed values."""
     given = _known(options, _CHANGES, _WRITE, "a read of changes")
@@ -272,6 +270,7 @@ def changes_options(options: Mapping[str, str]) -> ChangesOptions:
     )
 
 
+@as_given
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Raises InvalidArgument that names the option, its value and the allowed values."""
     given = _known(options, _WRITE, (*_READ, *_CHANGES), "a write")
@@ -289,6 +288,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     )
 
 
+@as_given
 def stream_options(options: Mapping[str, str]) -> WriteOptions:
     """Return the options of a stream's write. Raises InvalidArgument that names the option, its value and the allowed
     values."""

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 def table(spark: SparkSession, name: str, **options: Any) -> TableQuery:
     """Return a read of the table ``name``, ``database.table``. The ``options`` are those of a read, such as
-    ``endpoint``."""
-    given = {option: str(value) for option, value in options.items()}
+    ``endpoint``; without one, the connection is the session's."""
+    from pyspark_cortado.defaults import with_defaults
+
+    given = with_defaults(spark, {option: str(value) for option, value in options.items()})
     return TableQuery(spark, {**given, "table": name})
 
 

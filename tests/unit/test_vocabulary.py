@@ -19,6 +19,7 @@ from cortado.store.gateway import batches, documents, listings, pairs, watching
 from cortado.store.settings.gateway import GATEWAY_SETTINGS
 from cortado.store.settings.server import SETTINGS
 from pyspark_cortado import options
+from pyspark_cortado.aliases import ALIASES
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "vocabulary.md").read_text()
 SURFACES: Final = ("Python", "command line", "HTTP", "Spark")
@@ -86,7 +87,7 @@ def http_names() -> set[str]:
 
 def spark_names() -> set[str]:
     """Return the options of reads and writes, and the names of other sources that are taken."""
-    return {*options._READ, *options._CHANGES, *options._WRITE, *options._OF_STREAM, *options.ALIASES}
+    return {*options._READ, *options._CHANGES, *options._WRITE, *options._OF_STREAM, *ALIASES}
 
 
 NAMES: Final = {

@@ -20,7 +20,7 @@ from cortado.store.keys.types import KeyPart, KeyType
 from pyspark_cortado.catalogue import is_new_table, keeping, options_of_new_table, options_to_read
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.leases import Chosen
-from pyspark_cortado.options import read_options, write_options
+from pyspark_cortado.options import changes_options, read_options, stream_options, write_options
 from pyspark_cortado.reader import TableReader, table_schema
 
 
@@ -40,8 +40,27 @@ def test_names_of_other_sources_are_taken_and_not_beside_their_own() -> None:
     assert (options.at, options.partitions) == ("0.1763643600000.2", 7)
     written = write_options({"table": "a.b", "batchsize": "50", "badRecordsPath": "/tmp/bad", "numPartitions": "7"})
     assert (written.chunk_rows, written.bad_rows_path) == (50, "/tmp/bad")
-    with pytest.raises(InvalidArgument, match="option numPartitions: must not be given beside partitions"):
-        read_options({"table": "a.b", "partitions": "4", "numPartitions": "7"})
+    for first, second in (("partitions", "numPartitions"), ("numPartitions", "partitions")):
+        with pytest.raises(InvalidArgument, match="option numPartitions: must not be given beside partitions"):
+            read_options({"table": "a.b", first: "4", second: "7"})
+
+
+@pytest.mark.parametrize(
+    ("parse", "more", "name", "value"),
+    [
+        (read_options, {}, "numPartitions", "0"),
+        (read_options, {}, "NUMPARTITIONS", "0"),
+        (read_options, {}, "timestampAsOf", "2026-01-31"),
+        (write_options, {}, "batchsize", "0"),
+        (write_options, {}, "badRecordsPath", ""),
+        (stream_options, {"checkpointLocation": "c"}, "batchsize", "0"),
+        (changes_options, {"startingAt": "latest"}, "numPartitions", "0"),
+    ],
+)
+def test_an_error_names_the_option_that_was_given(parse: Any, more: dict[str, str], name: str, value: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        parse({"endpoint": "a:1", "table": "a.b", **more, name: value})
+    assert refused.value.field == f"option {name}"
 
 
 def test_a_table_is_all_that_a_write_needs() -> None:
