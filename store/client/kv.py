@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2, watch_pb2
-from cortado.store.client.arguments import flag, sequence, shown, text
+from cortado.store.client.arguments import flag, sequence, shown
 from cortado.store.client.connection import Connection
 from cortado.store.client.operations import addition, required
 from cortado.store.client.public_faces import public_face
 from cortado.store.client.streams import items
-from cortado.store.client.values import At, Expires, at_to_proto, expiry_to_proto
+from cortado.store.client.values import At, Expires, at_to_proto, etag_text, expiry_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
 from cortado.store.client.windows import ChangeWindow, WindowOptions, window_of_pairs
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, texts_of
@@ -369,13 +369,11 @@ def condition(
     if flag(if_present, "if_present"):
         given["present"] = True
     if if_etag is not None:
-        given["etag"] = text(if_etag, "if_etag")
+        given["etag"] = etag_text(if_etag)
     if if_value is not None:
         given["value"] = _bytes(if_value, "if_value")
     if len(given) > 1:
-        raise InvalidArgument(
-            "condition", "must be one of if_absent, if_present, if_etag and if_value", ", ".join(given)
-        )
+        raise InvalidArgument("condition", "must be one alone", ", ".join(f"if_{name}" for name in given))
     return common_pb2.Condition(**given) if given else None
 
 

@@ -269,7 +269,17 @@ def parse_at(when: str, field: str = "at") -> Timestamp | datetime:
 
 def etag_condition(if_etag: str | None) -> common_pb2.Condition | None:
     """Return the condition that the live version has the etag ``if_etag``."""
-    return None if if_etag is None else common_pb2.Condition(etag=text(if_etag, "if_etag"))
+    return None if if_etag is None else common_pb2.Condition(etag=etag_text(if_etag))
+
+
+def etag_text(if_etag: str) -> str:
+    """Return the etag of a condition. Raises InvalidArgument if it is none."""
+    asked = text(if_etag, "if_etag")
+    try:
+        Timestamp.parse(asked)
+    except InvalidArgument as malformed:
+        raise InvalidArgument("if_etag", f"not an etag: {malformed.problem}", repr(asked)) from None
+    return asked
 
 
 # --- single values ---------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Operation:
 
 
 IF_MATCH: Final = Parameter(
-    "If-Match", "Only if this is the etag of the newest version; * for any.", "header", field="condition.etag"
+    "If-Match", "Only if this is the etag of the newest version; * for any.", "header", field="if_etag"
 )
 IF_NONE_MATCH: Final = Parameter("If-None-Match", "Answer 304 if one of these is the newest version.", "header")
 IF_ABSENT: Final = Parameter("If-None-Match", "As *: only if there is nothing yet.", "header")

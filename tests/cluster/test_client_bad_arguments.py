@@ -33,6 +33,7 @@ ROW = {"a": 1, "b": "x", "x": Decimal("1.00")}
 
 CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "an etag that is no Unicode": (lambda c, t: t.put(ROW, if_etag=HALF), "if_etag"),
+    "an etag that is no timestamp": (lambda c, t: t.delete(1, if_etag="no"), "if_etag"),
     "an etag that is no text": (lambda c, t: t.put(ROW, if_etag=5), "if_etag"),
     "a mode that is no text": (lambda c, t: t.put_many([ROW], mode=["insert"]), "mode"),
     "a filter that is no text": (lambda c, t: t.scan(filter=5), "filter"),

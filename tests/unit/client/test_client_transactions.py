@@ -289,6 +289,8 @@ def test_what_a_transaction_is_not_for_is_unsupported_by_name(
         (lambda client: client.transaction().kv("n").get(b"k", validate="yes"), "validate"),
         (lambda client: client.transaction().kv("n").require(b"k"), "condition"),
         (lambda client: client.transaction().table("d.t").put({"id": 1}, if_absent=True, if_etag="0.1.0"), "condition"),
+        (lambda client: client.transaction().table("d.t").update(1, {"n": 2}, if_etag="no"), "if_etag"),
+        (lambda client: client.transaction().kv("n").delete(b"k", if_etag="no"), "if_etag"),
         (lambda client: client.snapshot(stale_ms=0), "stale_ms"),
         (lambda client: client.run(None), "fn"),
         (lambda client: client.run(print, attempts=0), "attempts"),
@@ -394,3 +396,8 @@ def test_a_read_that_could_not_be_validated_lets_nothing_be_committed(server: Fa
         with pytest.raises(TooLarge):
             txn.kv("n").get(b"l")
     assert commits(server) == []
+
+
+def test_conditions_that_exclude_each_other_are_named_as_they_were_given(client: Client) -> None:
+    with pytest.raises(InvalidArgument, match=r"^condition: must be one alone \(got if_absent, if_etag\)$"):
+        client.transaction().table("d.t").put({"id": 1}, if_absent=True, if_etag="0.1.0")
