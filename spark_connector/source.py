@@ -39,7 +39,7 @@ class DefaultSource(DataSource):
 
         if is_new_table(self.options):
             given = options_of_new_table(self.options)
-            # Nothing is read yet that a lease could keep.
+            # Nothing is read yet that a hold could keep.
             return keeping(table_schema(read_options({**given, "hold": "false"}))[0], given)
         if reads_changes(self.options):
             schema, self._changes = changes_schema(changes_options(self.options))

@@ -8,7 +8,7 @@
 
 A file is there whole or not at all, the directory is synced behind each, and the manifest comes last. So if the command
 ends at any point, the same command goes on from there: parts that are there are verified and kept, the others are read,
-all at the timestamp of the checkpoint, as long as the cluster can still read that. While the command runs, a lease
+all at the timestamp of the checkpoint, as long as the cluster can still read that. While the command runs, a hold
 keeps it readable.
 
 Every write that was acknowledged before the backup began is in it. Later writes are not: every range is read at the
@@ -44,7 +44,7 @@ from cortado.store.client import Client
 from cortado.store.client.backups import Wanted
 from cortado.store.client.values import At
 from cortado.store.transfer.directory import Directory, Where, directory_at
-from cortado.store.transfer.leased import leased
+from cortado.store.transfer.kept import kept
 from cortado.store.transfer.progress import Progress, Report, silent
 
 _ID_BYTES: Final = 8
@@ -94,7 +94,7 @@ def backing_up(client: Client, request: BackupRequest, report: Report) -> Iterat
     else:
         check_same(client, request, found.shape)
     shape = found.shape
-    with leased(client, shape.after or shape.at, f"backup {shape.backup_id}"):
+    with kept(client, shape.after or shape.at, f"backup {shape.backup_id}"):
         yield _Making(client, directory, found, streams, report).run()
 
 

@@ -1,4 +1,4 @@
-"""The rows that ``scan`` and ``count`` read, and how they show aggregates."""
+"""The rows that ``scan`` reads, and how it shows aggregates."""
 
 from __future__ import annotations
 

@@ -234,8 +234,8 @@ PARTS: Final = (
     ),
     Part(
         "Collection",
-        "Old versions are removed below the safepoint, which leases hold back. Only the leader knows of leases, and "
-        "of the pieces that it examines.",
+        "Old versions are removed below the safepoint, which leases hold back; clients call a lease a hold. Only the "
+        "leader knows of leases, and of the pieces that it examines.",
         (
             _gauge(
                 "safepoint_lag_seconds",

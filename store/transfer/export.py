@@ -8,7 +8,7 @@
                   manifest.json, and the checkpoint goes
 
 A directory's export that was killed goes on by ``resume``: at the same timestamp, with the parts that are not written
-down yet. Since a part's bytes depend on its rows alone, the result is the same to the byte. A lease keeps the versions
+down yet. Since a part's bytes depend on its rows alone, the result is the same to the byte. A hold keeps the versions
 that it reads from collection while it runs, but not between a kill and a resume.
 """
 
@@ -28,7 +28,7 @@ from cortado.store.keys.types import KeyPart
 from cortado.store.transfer.export_plan import ExportPlan, Part, TablePlan, check_directory, clear_directory
 from cortado.store.transfer.files import Sink, WholeFile, below, disk_errors
 from cortado.store.transfer.formats import Encoding
-from cortado.store.transfer.leased import leased
+from cortado.store.transfer.kept import kept
 from cortado.store.transfer.manifest import FileEntry, IndexEntry, Manifest, SubjectEntry, TableEntry, write_manifest
 from cortado.store.transfer.progress import Progress, Report, silent
 from cortado.store.transfer.writers import RowScan, write_pairs, write_rows
@@ -78,7 +78,7 @@ def export_table(
     client: Client, full_name: str, sink: Sink, encoding: Encoding, selection: Selection, report: Report = silent
 ) -> tuple[int, Timestamp]:
     """Writes a table's rows into ``sink``, in key order. Returns how many, and their timestamp."""
-    with leased(client, selection.at, f"export of {full_name}") as at:
+    with kept(client, selection.at, f"export of {full_name}") as at:
         ts, ranges = client.table(full_name).split(1, at=at)
         then = client.at(ts)
         version = client.schemas.get(then.describe(full_name).subject).version
@@ -93,7 +93,7 @@ def export_namespace(
     client: Client, namespace: str, sink: Sink, encoding: Encoding, at: At, report: Report = silent
 ) -> tuple[int, Timestamp | None]:
     """Writes a namespace's pairs into ``sink``. Returns how many, and their timestamp if it is known."""
-    with leased(client, at, f"export of kv:{namespace}") as read_at:
+    with kept(client, at, f"export of kv:{namespace}") as read_at:
         ts = client.now() if read_at is None else read_at
         exact = ts if isinstance(ts, Timestamp) else None
         pairs = client.kv(namespace).scan(at=ts)
@@ -130,7 +130,7 @@ def export_directory(
     )
     if plan is not None:
         plan.check_same(asked, selection.at)
-    with leased(client, selection.at if plan is None else plan.timestamp, f"export of {database}") as at:
+    with kept(client, selection.at if plan is None else plan.timestamp, f"export of {database}") as at:
         if plan is None:
             selection = replace(selection, at=at)
             ts, table_plans = _plan(client, database, tables, into.encoding, selection, into.part_rows)

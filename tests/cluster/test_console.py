@@ -463,9 +463,9 @@ def test_a_lease_is_ended_and_old_versions_are_collected(console: Gateway) -> No
     held = console.run(console.client.admin.gc.advance_consumer("tail", console.run(console.client.now())))
     assert "/ui/acts/" not in console.run(console.http.get("/ui")).text
     with gateway_before(console.client.endpoint, acts_without_roles=True) as acting:
-        assert any("/ui/acts/end-lease" in each["href"] for each in get(acting, "/ui").all("a"))
-        path = path_of("end-lease", lease=held.hold_id)
-        assert "The lease has ended" in act(acting, "end-lease", {"typed": held.hold_id}, lease=held.hold_id)
+        assert any("/ui/acts/end-hold" in each["href"] for each in get(acting, "/ui").all("a"))
+        path = path_of("end-hold", hold=held.hold_id)
+        assert "The hold has ended" in act(acting, "end-hold", {"typed": held.hold_id}, hold=held.hold_id)
         assert acting.run(acting.http.get(path)).status_code == 404
         assert "stored items were removed" in act(acting, "collect")
 

@@ -2,7 +2,7 @@
 
 ::
 
-    cluster   /ui                           members, what needs attention, jobs, leases
+    cluster   /ui                           members, what needs attention, jobs, holds
     data      /ui/data[/{db}/{table}[/{key}]]   tables, rows at one time or two, the history of a row
     pairs     /ui/pairs/{namespace}[/{key}]     pairs at one time, one and its history
     schemas   /ui/schemas[/{subject}]       versions, differences, the verdict on another one

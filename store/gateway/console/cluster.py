@@ -74,7 +74,7 @@ async def cluster(samples: Samples, call: Call, visitor: Visitor) -> Response:
     """Return the page."""
     client = call.client
     members, brief = await members_of(client), client.with_timeout(NODE_S)
-    nodes, jobs, leases, kept = await asyncio.gather(
+    nodes, jobs, holds, kept = await asyncio.gather(
         nodes_of(client, members), tried(brief.admin.jobs.list()), tried(brief.admin.gc.holds()),
         tried(brief.admin.gc.status()),
     )  # fmt: skip
@@ -95,7 +95,7 @@ async def cluster(samples: Samples, call: Call, visitor: Visitor) -> Response:
         odd=odd,
         well=len(checked) - len(odd),
         jobs=ended_last,
-        leases=leases,
+        holds=holds,
         kept=kept,
         charts=charts_of(samples, samples.nodes),
         no_charts=samples.problem,

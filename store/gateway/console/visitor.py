@@ -34,7 +34,7 @@ class Visitor:
 
     @property
     def operates(self) -> bool:
-        """Whether it may act on members, leases and garbage collection."""
+        """Whether it may act on members, holds and garbage collection."""
         return self.may(Demand(Permission.OPERATE))
 
     @property

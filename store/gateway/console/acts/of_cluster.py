@@ -1,4 +1,4 @@
-"""Acts on members, jobs, leases and garbage collection."""
+"""Acts on members, jobs, holds and garbage collection."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _rebuild(client: AsyncClient, target: Texts, _given: Texts) -> Done:
     return Done(f"{node} has the same data as the other member.", "/ui")
 
 
-# --- jobs and leases ------------------------------------------------------------------------------------------------
+# --- jobs and holds -------------------------------------------------------------------------------------------------
 
 
 async def _job(client: AsyncClient, target: Texts) -> Sight:
@@ -99,13 +99,13 @@ def _of_job(
     return do
 
 
-async def _lease(client: AsyncClient, target: Texts) -> Sight:
-    found = next((each for each in await client.admin.gc.holds() if each.hold_id == target["lease"]), None)
+async def _hold(client: AsyncClient, target: Texts) -> Sight:
+    found = next((each for each in await client.admin.gc.holds() if each.hold_id == target["hold"]), None)
     if found is None:
-        raise NotFound("lease", target["lease"])
+        raise NotFound("hold", target["hold"])
     return Sight(
         (
-            ("Lease", found.hold_id),
+            ("Hold", found.hold_id),
             ("Consumer", found.consumer or "none: it ends with its holder"),
             ("Label", found.label or "none"),
             ("Keeps from", str(found.timestamp)),
@@ -115,8 +115,8 @@ async def _lease(client: AsyncClient, target: Texts) -> Sight:
 
 
 async def _end(client: AsyncClient, target: Texts, _given: Texts) -> Done:
-    ended = await client.admin.gc.end_hold(target["lease"])
-    return Done("The lease has ended." if ended else "There was no such lease any more.", "/ui")
+    ended = await client.admin.gc.end_hold(target["hold"])
+    return Done("The hold has ended." if ended else "There was no such hold any more.", "/ui")
 
 
 async def _collect(client: AsyncClient, _target: Texts, _given: Texts) -> Done:
@@ -171,15 +171,15 @@ ACTS: Final = (
         _job, _of_job(lambda client, job: client.admin.jobs.cancel(job)), _cluster, ("job",), typed="job",
     ),
     Act(
-        "end-lease", "End a lease", "End it",
+        "end-hold", "End a hold", "End it",
         "The versions that its holder reads may be collected then: a backup, a scan or a stream that needs them "
         "fails, and a consumer cannot continue from its place.",
-        _lease, _end, _cluster, ("lease",), typed="lease",
+        _hold, _end, _cluster, ("hold",), typed="hold",
     ),
     Act(
         "collect", "Collect old versions now", "Collect",
         "Removes what no read may need any more, which the cluster does by itself within minutes. It takes room on the "
-        "disk of a busy leader, and keeps what retentions and leases keep.",
+        "disk of a busy leader, and keeps what retentions and holds keep.",
         nothing, _collect, _cluster,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reads that take long hold a lease: the versions that they need stay until they end."""
+"""Reads that take long have a hold: the versions that they need are kept until they end."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cortado.store.client.values import At
 
 
 @contextmanager
-def leased(client: Client, at: At, label: str) -> Iterator[At]:
-    """Hold a lease at ``at`` (None: at the newest) for the block; gives the time to read at.
+def kept(client: Client, at: At, label: str) -> Iterator[At]:
+    """Keep history from ``at`` on (None: from the newest) for the block; gives the time to read at.
 
-    If no lease can be had, go on without one: a table may keep its old versions for longer than a lease reaches back.
+    If no hold can be had, go on without one: a table may keep its old versions for longer than a hold reaches back.
     And a cluster with full disks, which takes no writes, must be exported all the same. Then reads that need collected
     versions raise SnapshotTooOld.
     """
