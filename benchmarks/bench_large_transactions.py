@@ -62,12 +62,12 @@ def run() -> list[Measurement]:
             loaded, staged = f"bench.loaded_{turn}", f"bench.staged_{turn}"
             batches = list(_batches(client, loaded))
             began_s = time.perf_counter()
-            client.table(loaded).bulk_batches(batches)
+            client.table(loaded).put_batches(batches)
             plain.append(ROWS / (time.perf_counter() - began_s))
             batches = list(_batches(client, staged))
             began_s = time.perf_counter()
             with client.large_transaction([staged]) as transaction:
-                transaction.table(staged).bulk_batches(batches)
+                transaction.table(staged).put_batches(batches)
             visible.append(ROWS / (time.perf_counter() - began_s))
             scanned_between.append(_scan(client, staged))
             while not all(each.is_resolved for each in client.large_transactions.list()):

@@ -82,7 +82,7 @@ def _send(client: Client, table: str) -> float:
         bodies = [encode_document(schema, {**DOCUMENT, "flight": n, "distance": n * 7}) for n in numbers]
         batches.append((schema_id, b"".join(bodies), struct.pack(f"<{len(bodies)}I", *map(len, bodies))))
     began = time.perf_counter()
-    assert client.table(table).bulk_batches(batches).written == ROWS
+    assert client.table(table).put_batches(batches).written == ROWS
     return time.perf_counter() - began
 
 

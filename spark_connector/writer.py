@@ -143,7 +143,7 @@ class Loader:
         operation: str,
     ) -> BulkResult:
         """Batches of such columns."""
-        return tables.table(name, schema_version=self.job.version).bulk_arrow(
+        return tables.table(name, schema_version=self.job.version).put_arrow(
             batches,
             mode=cast("BulkMode", operation),
             columns=list(self.job.fields.values()) if operation == "update" else None,

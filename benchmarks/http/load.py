@@ -173,7 +173,7 @@ async def fill(address: str) -> None:
         await client.schemas.register(TABLE, SCHEMA)
         await client.create_table(TABLE, ["sensor", "id"])
         rows = (reading(of, number, 0.5) for of in range(SENSORS) for number in range(READINGS))
-        loaded = await client.table(TABLE).bulk_json(rows)
+        loaded = await client.table(TABLE).put_json(rows)
         check(loaded.written == SENSORS * READINGS, loaded)
         pairs = client.kv(NAMESPACE)
         for first in range(0, SENSORS * READINGS, 1_000):

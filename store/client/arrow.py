@@ -182,7 +182,7 @@ async def rows_of_arrow(
 ) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
     """Yield record batches as runs of Avro, ``chunk_rows`` rows each, with all columns or only ``columns``.
 
-    Raises as :meth:`AsyncTable.bulk_arrow` does.
+    Raises as :meth:`AsyncTable.put_arrow` does.
     """
     first_row = 0
     async with aclosing(any_of(batches)) as source:
@@ -210,7 +210,7 @@ def encode_batch(
     truncates: bool = False,
 ) -> tuple[bytes, np.ndarray[Any, Any]]:
     """Return the bodies of a batch's rows, end to end, and their lengths in bytes. Raises as
-    :meth:`AsyncTable.bulk_arrow`."""
+    :meth:`AsyncTable.put_arrow`."""
     if columns:
         for name in columns:
             if name not in batch.schema.names:

@@ -79,9 +79,7 @@ class StagingView:
         self.is_open = False
 
     def refusal(self, doing: str) -> Unsupported:
-        return Unsupported(
-            f"{doing} in a large transaction", "its tables load in bulk: put_many, bulk_json, bulk_arrow"
-        )
+        return Unsupported(f"{doing} in a large transaction", "its tables load in bulk: put_many, put_json, put_arrow")
 
     def write(self, method: Method, _request: Any, /) -> Any:
         """Raise Unsupported."""

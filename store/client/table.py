@@ -221,7 +221,7 @@ class AsyncTable(ArrowReads[D]):
         await self._check_type()
         return await load.run(chunks_of_documents(source, encode, rows_max, load.result._refuse))
 
-    async def bulk_json(
+    async def put_json(
         self,
         values: Rows[Any],
         *,
@@ -237,7 +237,7 @@ class AsyncTable(ArrowReads[D]):
         source = iterable(values, "documents")
         return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result._refuse))
 
-    async def bulk_batches(
+    async def put_batches(
         self,
         batches: Rows[tuple[int, bytes, bytes] | RowBatch],
         *,
@@ -286,11 +286,11 @@ class AsyncTable(ArrowReads[D]):
     ) -> BulkResult:
         """Delete the documents of many keys, each chunk one commit. A missing key counts as deleted.
 
-        Raises Unsupported if the key is of fields inside of records; :meth:`bulk_arrow` deletes those.
+        Raises Unsupported if the key is of fields inside of records; :meth:`put_arrow` deletes those.
         """
         names = await self._key_columns()
         if names != tuple(part.path for part in (await self.descriptor()).key):
-            raise Unsupported(f"delete_many in {self.full_name}, whose key is inside of a record", "bulk_arrow")
+            raise Unsupported(f"delete_many in {self.full_name}, whose key is inside of a record", "put_arrow")
         load = self._bulk_load(bulk_mode("delete"), unchanged_since, None, progress, names)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(keys, "keys")
@@ -326,7 +326,7 @@ class AsyncTable(ArrowReads[D]):
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
-    async def bulk_arrow(
+    async def put_arrow(
         self,
         batches: Rows[pa.RecordBatch] | pa.RecordBatch | ArrowStream,
         *,

@@ -53,7 +53,7 @@ class TableStore:
 
     def store(self, chunks: Iterable[RowChunk]) -> Stored:
         """Raises OutcomeUnknown, and other errors that end a bulk load."""
-        result = self._table.bulk_batches(map(_batch, chunks), mode=self._mode, expires=self._expires)
+        result = self._table.put_batches(map(_batch, chunks), mode=self._mode, expires=self._expires)
         errors = [(each.row, each.error) for each in result.errors]
         return Stored(result.written, result.refused, errors, result.ts)
 

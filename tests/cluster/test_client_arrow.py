@@ -53,7 +53,7 @@ def test_rows_come_as_record_batches_of_one_schema_and_go_back(client: Client, r
     assert found.to_pylist()[1] == row(1)
     client.create_table(f"{rows.full_name}_copy", ["id"], subject=rows.full_name)
     copy = client.table(f"{rows.full_name}_copy")
-    result = copy.bulk_arrow(batches, mode="insert")
+    result = copy.put_arrow(batches, mode="insert")
     assert (result.written, result.refused) == (3_000, 0)
     assert [document.value for document in copy.scan()] == [document.value for document in rows.scan()]
 
@@ -68,8 +68,8 @@ def test_whatever_is_arrow_is_loaded(rows: Table) -> None:
             return table.__arrow_c_stream__(requested_schema)
 
     for source in (table, batch, [batch], iter([batch]), table.to_reader(), OfStream()):
-        assert rows.bulk_arrow(source).written == 3
-    assert rows.bulk_arrow(table.slice(0, 0)).written == 0
+        assert rows.put_arrow(source).written == 3
+    assert rows.put_arrow(table.slice(0, 0)).written == 0
     assert [document.value["name"] for document in rows.scan()] == ["name 1", "name 2", None]
 
 
@@ -77,12 +77,12 @@ def test_frames_of_pandas_are_loaded_with_the_parts_of_their_index_that_have_nam
     pandas = pytest.importorskip("pandas")
     columns = {"at": pandas.to_datetime(["2013-01-01"] * 3, utc=True), "fare": [None] * 3, "tags": [["x"]] * 3}
     frame = pandas.DataFrame({"id": [1, 2, 3], "name": ["a", None, "c"], **columns})
-    assert rows.bulk_arrow(frame).written == 3
-    assert rows.bulk_arrow(frame[frame.id > 1], mode="replace").written == 2
-    assert rows.bulk_arrow(frame.set_index("id"), mode="replace").written == 3
+    assert rows.put_arrow(frame).written == 3
+    assert rows.put_arrow(frame[frame.id > 1], mode="replace").written == 2
+    assert rows.put_arrow(frame.set_index("id"), mode="replace").written == 3
     assert [document.value["name"] for document in rows.scan()] == ["a", None, "c"]
     with pytest.raises(InvalidArgument, match=r"batches: must be a frame that Arrow can hold: .*column name"):
-        rows.bulk_arrow(frame.assign(name=["a", 5, "c"]))
+        rows.put_arrow(frame.assign(name=["a", 5, "c"]))
 
 
 def test_frames_of_polars_are_loaded(rows: Table) -> None:
@@ -91,11 +91,11 @@ def test_frames_of_polars_are_loaded(rows: Table) -> None:
     frame = polars.DataFrame(
         {"id": [1, 2], "name": ["a", None], "at": [at, at], "fare": [None] * 2, "tags": [["x"], []]}
     )
-    assert rows.bulk_arrow(frame).written == 2
+    assert rows.put_arrow(frame).written == 2
     assert [document.value["tags"] for document in rows.scan()] == [["x"], []]
     for wrong in (frame.lazy(), frame["id"]):
         with pytest.raises(InvalidArgument, match="batches"):
-            rows.bulk_arrow(wrong)
+            rows.put_arrow(wrong)
 
 
 def test_old_and_new_rows_come_alike_and_columns_can_be_chosen(client: Client, rows: Table) -> None:
@@ -110,7 +110,7 @@ def test_old_and_new_rows_come_alike_and_columns_can_be_chosen(client: Client, r
 
 def test_a_column_that_the_schema_lacks_is_refused_by_name(rows: Table) -> None:
     with pytest.raises(NotFound, match="gate"):
-        rows.bulk_arrow([pa.RecordBatch.from_pydict({"id": [1], "gate": ["C7"]})])
+        rows.put_arrow([pa.RecordBatch.from_pydict({"id": [1], "gate": ["C7"]})])
     assert list(rows.scan()) == []
 
 

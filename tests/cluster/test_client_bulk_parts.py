@@ -94,13 +94,13 @@ def test_an_update_keeps_when_a_row_expires_unless_it_says_otherwise(items: Tabl
 def test_arrow_updates_and_deletes_by_its_columns(items: Table) -> None:
     pa = pytest.importorskip("pyarrow")
     batch = pa.RecordBatch.from_pylist([{"name": "new", "id": n, "stock": -1} for n in range(100)])
-    assert items.bulk_arrow([batch], mode="update", columns=["id", "name"]).written == 100
+    assert items.put_arrow([batch], mode="update", columns=["id", "name"]).written == 100
     assert [(each.value["name"], each.value["stock"]) for each in items.scan(end=2)] == [("new", 0), ("new", 1)]
-    assert items.bulk_arrow([batch.slice(0, 99)], mode="delete").written == 99
+    assert items.put_arrow([batch.slice(0, 99)], mode="delete").written == 99
     first = next(iter(items.scan()))
     assert first.value == {"id": 99, "name": "new", "stock": 99}
     with pytest.raises(InvalidArgument, match="column id: is one of those to write"):
-        items.bulk_arrow([batch.select(["name"])], mode="delete")
+        items.put_arrow([batch.select(["name"])], mode="delete")
 
 
 def test_a_key_inside_of_a_record_is_deleted_with_arrow(client: Client, database: str) -> None:

@@ -81,7 +81,7 @@ def test_keys_changes_and_bounds_are_truncated_alike(events: Table) -> None:
 def test_bulk_loads_are_truncated(events: Table) -> None:
     assert events.put_many([{"at": FINE, "id": number} for number in range(3)]).written == 3
     text = FINE.isoformat()
-    assert events.bulk_json([{"at": text, "id": 3}]).written == 1
+    assert events.put_json([{"at": text, "id": 3}]).written == 1
     assert events.update_many([{"at": FINE, "id": 0, "seen": FINE}], ["at", "id", "seen"]).written == 1
     assert events.delete_many([(FINE, 1)]).written == 1
     assert [(found.value["id"], found.value["seen"]) for found in events.scan(prefix=FINE)] == [
@@ -101,10 +101,10 @@ def test_arrow_batches_are_truncated(client: Client, events: Table) -> None:
         }
     )
     with pytest.raises(InvalidDocument, match="is finer than"):
-        client.table(events.full_name).bulk_arrow([batch])
-    assert events.bulk_arrow([batch]).written == 2
+        client.table(events.full_name).put_arrow([batch])
+    assert events.put_arrow([batch]).written == 2
     assert [found.value["at"] for found in events.scan()] == [OLD.replace(microsecond=999_000), KEPT]
-    assert events.bulk_arrow([batch], mode="delete").written == 2
+    assert events.put_arrow([batch], mode="delete").written == 2
 
 
 def test_writes_of_transactions_are_truncated(truncating: Client, events: Table) -> None:

@@ -224,7 +224,7 @@ def test_a_job_that_began_before_its_table_was_truncated_conflicts(client: Clien
         client.table(name).put_many(rows(2), unchanged_since=began)
     assert (refused.value.kind, refused.value.key) == ("table", name)
     with pytest.raises(WriteConflict) as refused:
-        client.table(name).bulk_json(rows(2), unchanged_since=began)
+        client.table(name).put_json(rows(2), unchanged_since=began)
     assert (refused.value.kind, refused.value.key) == ("table", name)
 
 

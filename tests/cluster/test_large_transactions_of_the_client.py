@@ -65,8 +65,8 @@ def test_rows_of_every_kind_of_load_are_visible_at_its_timestamp_and_not_before(
     with client.large_transaction([name], label="nightly") as txn:
         staged = txn.table(name)
         assert staged.put_many(rows(range(5, ROWS), 1), chunk_rows=500).written == ROWS - 5
-        staged.bulk_json(rows(range(ROWS, ROWS + 10), 1))
-        staged.bulk_arrow([pa.RecordBatch.from_pylist(rows(range(ROWS + 10, ROWS + 20), 1))])
+        staged.put_json(rows(range(ROWS, ROWS + 10), 1))
+        staged.put_arrow([pa.RecordBatch.from_pylist(rows(range(ROWS + 10, ROWS + 20), 1))])
         before = client.now()
         assert len(stored(orders)) == 10
         [listed] = [each for each in client.large_transactions.list() if each.transaction_id == txn.transaction_id]

@@ -106,7 +106,7 @@ def test_the_client_does_not_send_it_again(client: Client) -> None:
 
 def test_a_bulk_load_ends_with_it(client: Client) -> None:
     batch = (1, LARGE, len(LARGE).to_bytes(4, "little"))
-    error = refusal(lambda: client.table("db.t").bulk_batches([batch]))
+    error = refusal(lambda: client.table("db.t").put_batches([batch]))
     assert isinstance(error, TooLarge)
     assert error.limit == MESSAGE_BYTES_MAX
 

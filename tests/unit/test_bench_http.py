@@ -34,7 +34,7 @@ def served() -> Iterator[Gateway]:
             await running.client.create_database("bench")
             await running.client.schemas.register(TABLE, SCHEMA)
             await running.client.create_table(TABLE, ["sensor", "id"])
-            await running.client.table(TABLE).bulk_json([reading(0, number, 0.5) for number in range(2)])
+            await running.client.table(TABLE).put_json([reading(0, number, 0.5) for number in range(2)])
             await running.client.kv(NAMESPACE).batch([Put(pair_key(n), b"v" * VALUE_BYTES) for n in range(2)])
 
         running.run(fill())

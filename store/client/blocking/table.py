@@ -303,7 +303,7 @@ class Table(Generic[D]):
             )
         )
 
-    def bulk_json(
+    def put_json(
         self,
         values: Iterable[Any],
         *,
@@ -314,7 +314,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         return run(
-            self._core.bulk_json(
+            self._core.put_json(
                 values,
                 mode=mode,
                 chunk_rows=chunk_rows,
@@ -324,7 +324,7 @@ class Table(Generic[D]):
             )
         )
 
-    def bulk_batches(
+    def put_batches(
         self,
         batches: Iterable[tuple[int, bytes, bytes] | RowBatch],
         *,
@@ -334,7 +334,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         core = self._core
-        loading = core.bulk_batches(
+        loading = core.put_batches(
             batches, mode=mode, unchanged_since=unchanged_since, expires=expires, progress=progress
         )
         return run(loading)
@@ -394,7 +394,7 @@ class Table(Generic[D]):
     def to_polars(self, start: KeyLike = None, end: KeyLike = None, **options: Unpack[ScanOptions]) -> pl.DataFrame:
         return run(self._core.to_polars(start, end, **options))
 
-    def bulk_arrow(
+    def put_arrow(
         self,
         batches: Iterable[pa.RecordBatch] | pa.RecordBatch | ArrowStream,
         *,
@@ -406,7 +406,7 @@ class Table(Generic[D]):
         progress: Callable[[int], None] | None = None,
     ) -> BulkResult:
         return run(
-            self._core.bulk_arrow(
+            self._core.put_arrow(
                 batches,
                 mode=mode,
                 columns=columns,

@@ -234,9 +234,9 @@ def test_a_bulk_load_takes_rows_of_either_kind_of_iterator_and_gives_way(server:
 
         counting = asyncio.create_task(count())
         table = client.table("d.t")
-        assert (await table.bulk_batches(later())).written == 30
+        assert (await table.put_batches(later())).written == 30
         before = steps
-        assert (await table.bulk_batches(runs)).written == 30
+        assert (await table.put_batches(runs)).written == 30
         assert steps - before >= 16
         counting.cancel()
 

@@ -91,7 +91,7 @@ def all_rows(count: int) -> list[bytes]:
 
 def test_every_row_is_written_and_counted(stored: BulkTable, client: Client) -> None:
     done: list[int] = []
-    result = client.table("d.t").bulk_batches(batches(10), mode="insert", progress=done.append)
+    result = client.table("d.t").put_batches(batches(10), mode="insert", progress=done.append)
     assert stored.rows == all_rows(10)
     assert (result.written, result.refused, result.errors) == (20, 0, [])
     assert done == list(range(2, 21, 2))
@@ -108,7 +108,7 @@ def test_a_broken_stream_is_taken_up_again_and_each_row_written_once(stored: Bul
             break_off(context)
 
     stored.script = script
-    result = client.table("d.t").bulk_batches(batches(12))
+    result = client.table("d.t").put_batches(batches(12))
     assert stored.rows == all_rows(12)
     assert result.written == 24
     assert len(stored.starts) == 5
@@ -136,7 +136,7 @@ def test_a_leader_change_in_the_middle_loses_and_doubles_no_row(stored: BulkTabl
     for server in (old, new):
         server.handlers["Documents.Bulk"] = bulk(server)
     with old.running(), new.running(), Client([old.endpoint, new.endpoint], timeout_s=5) as client:
-        result = client.table("d.t").bulk_batches(batches(40), mode="insert")
+        result = client.table("d.t").put_batches(batches(40), mode="insert")
     assert (result.written, result.refused) == (80, 0)
     assert stored.rows == all_rows(40)
     assert len(stored.answers) == 40
@@ -159,7 +159,7 @@ def test_no_more_chunks_are_under_way_than_the_bound(stored: BulkTable, client: 
         nonlocal answered
         answered += 1
 
-    client.table("d.t").bulk_batches(counted(), progress=count_answers)
+    client.table("d.t").put_batches(counted(), progress=count_answers)
     assert max(ahead) == CHUNKS_IN_FLIGHT_MAX
 
 
@@ -171,7 +171,7 @@ def test_a_refused_row_is_named_by_its_place_among_all(stored: BulkTable, client
         return None
 
     stored.script = script
-    result = client.table("d.t").bulk_batches(batches(4))
+    result = client.table("d.t").put_batches(batches(4))
     assert (result.written, result.refused) == (7, 1)
     [refused] = result.errors
     assert refused.row == 5
@@ -189,7 +189,7 @@ def test_an_overloaded_server_is_waited_for(stored: BulkTable, client: Client) -
             refuse(context, ResourceExhausted("bulk queue is full", 1, "bulk", 4))
 
     stored.script = script
-    assert client.table("d.t").bulk_batches(batches(4)).written == 8
+    assert client.table("d.t").put_batches(batches(4)).written == 8
     assert stored.rows == all_rows(4)
 
 
@@ -213,14 +213,14 @@ def test_a_first_chunk_without_an_answer_has_the_whole_timeout_also_of_a_client_
     environment = Environment(monotonic_s=lambda: now_s, sleep_s=sleep)
     with server.running(), Client(server.endpoint, timeout_s=30, environment=environment) as client:
         with pytest.raises(OutcomeUnknown, match="rows 0 to "):
-            client.table("d.t").bulk_batches(batches(1))
+            client.table("d.t").put_batches(batches(1))
         assert now_s > 25
 
 
 def test_what_refuses_the_whole_load_ends_it(stored: BulkTable, client: Client) -> None:
     stored.script = lambda sequence, context: refuse(context, NotFound("table", "d.t"))
     with pytest.raises(NotFound):
-        client.table("d.t").bulk_batches(batches(4))
+        client.table("d.t").put_batches(batches(4))
     assert len(stored.starts) == 1
 
 
@@ -229,7 +229,7 @@ def test_a_load_without_answers_is_unknown(stored: BulkTable, client: Client) ->
     stored.script = lambda sequence, context: done.wait(5) and None
     last_row = 2 * CHUNKS_IN_FLIGHT_MAX - 1
     with pytest.raises(OutcomeUnknown, match=f"rows 0 to {last_row} ") as raised:
-        client.with_timeout(1).table("d.t").bulk_batches(batches(CHUNKS_IN_FLIGHT_MAX + 1))
+        client.with_timeout(1).table("d.t").put_batches(batches(CHUNKS_IN_FLIGHT_MAX + 1))
     done.set()
     assert bytes.fromhex(raised.value.request_id) in stored.answers
 
@@ -255,7 +255,7 @@ def test_a_server_that_went_away_while_rows_were_slow_leaves_the_outcome_unknown
         Client(server.endpoint, timeout_s=1, environment=environment) as client,
         pytest.raises(OutcomeUnknown, match="rows 0 to 0 "),
     ):
-        client.table("d.t").bulk_batches(slow())
+        client.table("d.t").put_batches(slow())
 
 
 def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTable, client: Client) -> None:
@@ -267,7 +267,7 @@ def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTabl
 
     stored.bulk = full  # type: ignore[method-assign]
     with pytest.raises(ResourceExhausted):
-        client.with_timeout(0.9).table("d.t").bulk_batches(batches(4))
+        client.with_timeout(0.9).table("d.t").put_batches(batches(4))
 
 
 def test_a_row_that_stays_locked_ends_the_load_with_who_holds_it(stored: BulkTable, client: Client) -> None:
@@ -277,7 +277,7 @@ def test_a_row_that_stays_locked_ends_the_load_with_who_holds_it(stored: BulkTab
 
     stored.script = script
     with pytest.raises(KeyLocked) as locked:
-        client.with_timeout(1.5).table("d.t").bulk_batches(batches(4))
+        client.with_timeout(1.5).table("d.t").put_batches(batches(4))
     assert (locked.value.key, locked.value.transaction) == ("d.t(7)", "aa")
     assert len(stored.starts) > 1
 
@@ -290,13 +290,13 @@ def test_a_refusal_after_a_broken_stream_says_nothing_of_the_chunks_on_it(stored
 
     stored.script = script
     with pytest.raises(OutcomeUnknown, match=r"rows 0 to 1 .* no table d\.t"):
-        client.table("d.t").bulk_batches(batches(1))
+        client.table("d.t").put_batches(batches(1))
     assert stored.rows == all_rows(1)
 
 
 def test_nothing_to_load_is_no_error(stored: BulkTable, client: Client) -> None:
-    assert client.table("d.t").bulk_batches([]).written == 0
-    assert client.table("d.t").bulk_batches([batch()]).written == 0
+    assert client.table("d.t").put_batches([]).written == 0
+    assert client.table("d.t").put_batches([batch()]).written == 0
 
 
 def test_what_the_source_raises_goes_to_the_caller(stored: BulkTable, client: Client) -> None:
@@ -305,7 +305,7 @@ def test_what_the_source_raises_goes_to_the_caller(stored: BulkTable, client: Cl
         raise KeyError("source")
 
     with pytest.raises(KeyError, match="source"):
-        client.table("d.t").bulk_batches(source())
+        client.table("d.t").put_batches(source())
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def test_lengths_that_do_not_fit_the_bodies_are_refused() -> None:
 
 def test_a_load_of_a_wrong_mode_or_chunk_size_is_refused(client: Client) -> None:
     with pytest.raises(InvalidArgument, match="mode"):
-        client.table("d.t").bulk_batches([], mode="overwrite")  # type: ignore[arg-type]
+        client.table("d.t").put_batches([], mode="overwrite")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="chunk_rows"):
         client.table("d.t").put_many([], chunk_rows=0)
 

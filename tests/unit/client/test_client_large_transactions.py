@@ -60,7 +60,7 @@ def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Clien
 
 def test_it_is_begun_kept_alive_and_committed_under_one_id(client: Client, server: FakeServer) -> None:
     with client.large_transaction([TABLE], label="nightly", ttl_s=1) as txn:
-        assert txn.table(TABLE).bulk_batches([BATCH]).written == 1
+        assert txn.table(TABLE).put_batches([BATCH]).written == 1
         assert txn.timestamp is None
         wait_until(lambda: len(server.calls("Collection.KeepLease")) >= 2, "it was kept alive twice")
     assert txn.timestamp == AT
@@ -82,8 +82,8 @@ def test_a_bulk_load_in_it_says_for_what_it_is_and_one_beside_it_does_not(client
 
     server.handlers["Documents.Bulk"] = keep_start
     with client.large_transactions.staging("ab" * 16, task=7, attempt=3) as staging:
-        staging.table(TABLE).bulk_batches([BATCH])
-        client.table(TABLE).bulk_batches([BATCH])
+        staging.table(TABLE).put_batches([BATCH])
+        client.table(TABLE).put_batches([BATCH])
     expected = documents_pb2.Staging(transaction_id=b"\xab" * 16, task=7, attempt=3)
     assert (starts[0].staging, starts[1].HasField("staging")) == (expected, False)
 
@@ -107,9 +107,9 @@ def test_a_refused_row_ends_the_load_since_the_transaction_would_lack_it(client:
                 yield documents_pb2.BulkResponse(header=header(), sequence=request.chunk.sequence, errors=errors)
 
     server.handlers["Documents.Bulk"] = refuse_rows
-    assert client.table(TABLE).bulk_batches([BATCH]).refused == 1
+    assert client.table(TABLE).put_batches([BATCH]).refused == 1
     with pytest.raises(ConditionFailed), client.large_transaction([TABLE]) as txn:
-        txn.table(TABLE).bulk_batches([BATCH])
+        txn.table(TABLE).put_batches([BATCH])
     assert len(server.calls("LargeTransactions.Abort")) == 1
 
 
@@ -153,13 +153,13 @@ def test_it_is_used_in_its_block_once_and_through_no_view(client: Client, server
         with pytest.raises(Unsupported, match="watching in a large transaction"):
             table.watch()
     with pytest.raises(Unsupported, match="outside of its block"):
-        table.bulk_batches([BATCH])
+        table.put_batches([BATCH])
     with pytest.raises(Unsupported, match="entering a large transaction again"), txn:
         pass
     with pytest.raises(Unsupported, match="a large transaction through a view of the past"):
         client.at(AT).large_transaction([TABLE])
     with client.transaction() as small, pytest.raises(Unsupported, match="writing in a transaction"):
-        small.table(TABLE).bulk_batches([BATCH])
+        small.table(TABLE).put_batches([BATCH])
 
 
 @pytest.mark.parametrize(

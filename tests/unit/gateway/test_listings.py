@@ -29,9 +29,9 @@ def listed(served: Gateway) -> Gateway:
             for device in (101, 102, 103)
             for day in range(1, 11)
         ]
-        await events.bulk_json(rows)
+        await events.put_json(rows)
         items = [{"id": f"list{i:03}", "name": f"name{i % 3}", "left": (1 << 60) + i} for i in range(30)]
-        await served.client.table("shop.items").bulk_json(items)
+        await served.client.table("shop.items").put_json(items)
         for i in range(25):
             await served.client.kv("listed").put(b"k\xff%03d" % i, b"%d" % i)
 
@@ -184,7 +184,7 @@ def test_a_page_ends_at_its_bytes_and_streams_are_counted() -> None:
     with gateway(GatewayLimits(streams_max=1)) as served:
         served.run(make_tables(served))
         rows = [{"id": f"{i:02}", "maker": {"name": "x" * 500_000}} for i in range(20)]
-        served.run(served.client.table("shop.items").bulk_json(rows))
+        served.run(served.client.table("shop.items").put_json(rows))
         page = served.request("GET", "/v1/db/shop/items").json()
         assert 8 <= len(page["elements"]) < 20
         assert len(elements(served, "/v1/db/shop/items")) == 20
