@@ -36,6 +36,11 @@ def start(
     _detached(files)
 
 
+def is_up(directory: Path) -> bool:
+    """Return whether its supervisor runs. Raises InvalidArgument, DataDirectoryError."""
+    return ClusterFiles(directory).running() is not None
+
+
 def stop(directory: Path) -> bool:
     """Stop the cluster; return whether it was up. Raises NotFound, Unavailable."""
     files = ClusterFiles(directory)

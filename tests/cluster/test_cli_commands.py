@@ -97,6 +97,8 @@ def test_what_scan_shows_put_takes(cortado: Shell, flights: str) -> None:
     shown = cortado("scan", flights, "-o", "json")
     assert len(shown.splitlines()) == 250
     assert cortado.json("put", flights, stdin=shown)[0]["written"] == 250
+    assert cortado("put", flights, "--if-absent", stdin=shown, expect=4) == f"0 rows stored in {flights}, 250 refused\n"
+    assert "250 rows stored" in cortado("put", flights, "--if-present", stdin=shown)
 
 
 def test_of_many_documents_bad_ones_are_refused_by_their_place(cortado: Shell, flights: str, tmp_path: Path) -> None:

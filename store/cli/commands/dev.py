@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.common_options import CLUSTER_DIRECTORY, ClusterDirOption
 from cortado.store.cli.numbers import whole
@@ -26,7 +27,7 @@ from cortado.store.local_cluster.ports import PORT_DEFAULT
     """,
 )
 def up(
-    _: Session,
+    session: Session,
     nodes: Annotated[
         int | None,
         Option(
@@ -47,9 +48,9 @@ def up(
         Option(help="Settings for all nodes, a file as cortado server --config takes it.", metavar="PATH"),
     ] = None,
     detach: Annotated[
-        bool,
+        bool | None,
         Option("--detach/--foreground", "-d", help="Return when the cluster is ready, and leave it running."),
-    ] = False,
+    ] = None,
     demo: Annotated[
         bool,
         Option("--demo", help="Fill it with a year of flights, show commands to try, and leave it running."),
@@ -62,17 +63,22 @@ def up(
 
     Needs the extra [server], and [demo] for --demo: pip install 'cortadodb[server,demo]'.
     """
-    from cortado.store.cli.local_clusters import start
+    from cortado.store.cli.local_clusters import is_up, start
 
     if demo:
         from cortado.store.local_cluster.demo import data_folder
 
+        if detach is False:
+            raise InvalidArgument("--foreground", "must not be given together with --demo, which leaves it running")
         data_folder()  # Without its data the cluster is not started.
-    start(directory, nodes=nodes, port=port, has_tls=tls, config=config, is_detached=detach or demo)
+    if demo and is_up(directory):
+        session.show.note(f"the cluster in {directory} is up already, and stays as it is")
+    else:
+        start(directory, nodes=nodes, port=port, has_tls=tls, config=config, is_detached=detach or demo)
     if demo:
         from cortado.store.cli.demo import fill_and_tell
 
-        fill_and_tell(directory)
+        fill_and_tell(session, directory)
 
 
 @command(

@@ -14,11 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from cortado.errors import ConditionFailed, InvalidArgument
 from cortado.extras import needing
+from cortado.schema.parse import parse_schema
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client import Client, Index
 from cortado.store.transfer.progress import Report
 from cortado.store.transfer.rows import BadRow
 from cortado.store.transfer.run_import import ImportRequest, run_import
+from cortado.store.transfer.tables import key_paths, make_table
 
 DATABASE: Final = "nyc"
 NULL_TEXT: Final = "NA"
@@ -78,33 +82,50 @@ def unpack(into: Path) -> None:
             (into / table.csv).write_bytes((folder / table.csv).read_bytes())
 
 
-def fill(client: Client, report: Report) -> Iterator[DemoTable]:
-    """Make the tables, load those that are not whole yet, and yield each one that is. Raises CortadoError."""
-    if DATABASE not in client.databases():
-        client.create_database(DATABASE)
+def fill(client: Client, report: Report) -> Iterator[tuple[DemoTable, int]]:
+    """Make the tables, load the rows that they lack, and yield each with its number of rows.
+
+    A table with as many rows as its file is left alone, and rows that are there stay as they are. Raises
+    InvalidArgument for another table of one of the names, before anything is made.
+    """
+    there = {each.full_name: each for each in client.tables()}
+    for table in TABLES:
+        if table.full_name in there:
+            _check(client, table, there[table.full_name])
+    for table in TABLES:
+        make_table(client, table.full_name, table.key, table.indexes, table.schema)
     with TemporaryDirectory(prefix="cortado-demo-") as name:
         scratch = Path(name)
         unpack(scratch)
-        there = {each.full_name for each in client.tables(DATABASE)}
         for table in TABLES:
-            if table.full_name not in there or client.table(table.full_name).count() != table.rows:
-                _load(client, table, scratch, report)
-            yield table
+            rows = client.table(table.full_name).count()
+            if rows < table.rows:
+                _load(client, table, rows, scratch, report)
+                rows = client.table(table.full_name).count()
+            yield table, rows
 
 
-def _load(client: Client, table: DemoTable, scratch: Path, report: Report) -> None:
+def _check(client: Client, table: DemoTable, found: TableDescriptor) -> None:
+    """Raise InvalidArgument for a table with another key, or without the demo's schema among its versions."""
+    schemas = {parse_schema(each.schema).fingerprint for each in client.schemas.versions(found.subject)}
+    if key_paths(found) != list(table.key) or parse_schema(table.schema).fingerprint not in schemas:
+        problem = f"{table.full_name} is another table there: drop it, or use another --dir"
+        raise InvalidArgument("--demo", problem)
+
+
+def _load(client: Client, table: DemoTable, rows: int, scratch: Path, report: Report) -> None:
+    """Insert the rows that are not among the ``rows`` of the table."""
     request = ImportRequest(
         table.full_name,
         (str(scratch / table.csv),),
         null_text=NULL_TEXT,
-        create=True,
-        key=table.key,
-        indexes=table.indexes,
-        schema=table.schema,
+        mode="insert",
+        bad_max=rows,
         checkpoint=scratch / f"{table.name}.checkpoint",
     )
-    run_import(client, request, stdin=io.BytesIO(), tell=_refuse, report=report)
+    run_import(client, request, stdin=io.BytesIO(), tell=_skip_present, report=report)
 
 
-def _refuse(bad: BadRow) -> None:
-    raise bad.error
+def _skip_present(bad: BadRow) -> None:
+    if not isinstance(bad.error, ConditionFailed):
+        raise bad.error
