@@ -188,9 +188,10 @@ class ReadPoints:
         if at <= driver.applied.last_ts:
             return at
         self._advance_clock(at)
-        newest = driver.pipeline.newest_in_flight
-        if newest is not None:
-            await self._until(lambda: newest.has_ended)
+        in_flight = driver.pipeline.in_flight
+        if in_flight:
+            # Not the newest alone: one that finds no room is taken back while those before it wait to be applied.
+            await self._until(lambda: all(each.has_ended for each in in_flight))
             self._check_leads(term)
         await self._keep_below_ceiling(at, term)
         return at

@@ -183,8 +183,13 @@ class Pipeline:
         return self._layers.reader_of_first(seen, applied) if seen else applied
 
     @property
+    def in_flight(self) -> list[Batch]:
+        """Return the unapplied batches; each ``has_ended`` when it is applied, or never will be."""
+        return [*self._appended, *(each for each in self._unappended() if each.commands)]
+
+    @property
     def newest_in_flight(self) -> Batch | None:
-        """Return the last unapplied batch, open or appended; it ``has_ended`` when it is applied, or never will be."""
+        """Return the last unapplied batch, open or appended."""
         if self._next is not None:
             return self._next
         if self.open.commands:

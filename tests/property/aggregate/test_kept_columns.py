@@ -443,4 +443,4 @@ def test_aggregates_of_small_ranges_do_not_cut_a_table_up(monkeypatch: pytest.Mo
     part = Asked(1, [], False, (2, 4), 0, 1, [], True)
     with small():
         assert [hits(at, part)[0] for _ in range(4)] == [0] * 4
-        assert [hits(at)[0] for _ in range(2)] == [0, 3]
+        assert [hits(at)[0] for _ in range(3)][-1] == 3

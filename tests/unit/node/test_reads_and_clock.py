@@ -11,6 +11,7 @@ from cortado.errors import InvalidArgument, ResourceExhausted, TimestampInFuture
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.host.host import Host
 from cortado.store.replica.controls import epoch_after
+from support.node_world import World
 from support.nodes import NOW_MS, NodeDisk, SetClock, increment, put, read, run, running_node, until
 
 MS_2071 = int(datetime(2071, 1, 1, tzinfo=UTC).timestamp() * 1000)
@@ -74,6 +75,36 @@ def test_a_read_ahead_waits_for_what_is_in_flight_below_it() -> None:
             assert read(node, "k", at) == b"v"
 
     run(scenario)
+
+
+def test_a_read_within_an_entry_waits_for_it_though_a_later_one_finds_no_room() -> None:
+    """The entry is committed, and not applied yet. The one behind it is taken back."""
+    world = World()
+
+    async def scenario() -> None:
+        [node] = await world.grow("n1")
+        place = world.places["n1"]
+        place.data.hold()
+        place.disk.hold()
+        two = [asyncio.ensure_future(node.meta.write(put(name, b"v"))) for name in ("a", "b")]
+        await world.until(lambda: place.disk.waiting == 1, "both are one entry, which is being stored")
+        place.disk.let_one_through()
+        first, second = [(await each).ts for each in two]
+        place.disk.failures.append(ResourceExhausted("no room", 1_000, "disk"))
+        refused = asyncio.ensure_future(node.meta.write(put("c", b"v")))
+        await world.until(lambda: place.disk.waiting == 1, "the next one is being stored")
+        assert first < second
+        reading = asyncio.ensure_future(node.meta.reads.resolve(first))
+        await world.sleep(1)
+        place.disk.release()
+        with pytest.raises(ResourceExhausted):
+            await refused
+        await world.sleep(10)
+        assert not reading.done(), "its entry is not applied"
+        place.data.release()
+        assert read(node, "b", await reading) is None
+
+    world.run(scenario)
 
 
 def test_what_was_read_ahead_holds_over_a_restart_with_a_clock_that_went_back() -> None:
