@@ -37,7 +37,8 @@ from cortado.store.tables.scan import (
 PIECE_BYTES_MAX: Final = 1 << 20
 """The most bytes of the groups of one slice, unless one row alone makes more."""
 KEPT_ROWS_MIN: Final = 1_000
-"""Slices of fewer rows are not kept: aggregates of small ranges would cut the reads of whole tables to pieces."""
+"""The last slice of a range is not kept if it has fewer rows: aggregates of small ranges would cut the reads of whole
+tables to pieces."""
 
 
 def read_slice(
@@ -69,8 +70,9 @@ def read_slice(
         for piece in pieces:
             groups.add(piece)
     position = position_after(plan.scan, chunk, looked_at)
+    is_small = position is None and looked_at < KEPT_ROWS_MIN
     end = end if position is None else position
-    if kept is not None and not kept.is_closed and looked_at >= KEPT_ROWS_MIN and not chunk.expiries:
+    if kept is not None and not kept.is_closed and not is_small and not chunk.expiries:
         made = piece_of_columns((start, end), plan.scan.read_ts, plan.paths, decoded, kernel)
         if made is not None:
             kept.keep(made)
