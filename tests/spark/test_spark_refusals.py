@@ -80,8 +80,8 @@ def test_a_node_that_does_not_answer_is_named(tables: SparkTables) -> None:
 @pytest.mark.parametrize(
     ("at", "expected"),
     [
-        ("yesterday", "cortado.errors.InvalidArgument: at: "),
-        ("2013-01-01T00:00:00", "cortado.errors.InvalidArgument: at: "),
+        ("yesterday", "cortado.errors.InvalidArgument: option at: "),
+        ("2013-01-01T00:00:00", "cortado.errors.InvalidArgument: option at: "),
         (
             "2100-01-01T00:00:00Z",
             "cortado.errors.TimestampInFuture: at: is more than 250 ms ahead of the server's clock",
@@ -121,7 +121,7 @@ def test_a_bad_key_bound_is_refused(tables: SparkTables, bound: str, expected: s
         ({"filter": "nmae = 1"}, "filter: no field nmae (there is name), at character 0"),
         ({"timeoutSeconds": "0"}, "option timeoutSeconds: must be above 0"),
         ({"keyStart": "[7]", "keyEnd": "[3]"}, "option keyEnd: must not come before keyStart, in the order id asc"),
-        ({"at": "0.1.0.0"}, "cortado.errors.InvalidArgument: at: "),
+        ({"at": "0.1.0.0"}, "cortado.errors.InvalidArgument: option at: "),
     ],
 )
 def test_what_is_wrong_with_a_read_is_told_by_load(tables: SparkTables, options: dict[str, str], expected: str) -> None:
