@@ -205,6 +205,8 @@ class Kept:
                 self.store.kept.shrink(other.id * 500)
             case "room":
                 self.room = LARGE if other.id > 10 else other.id * 1_000
+                # As the budget does, when calls take what pieces held.
+                self.store.kept.shrink(self.room)
         self.times.append(world.store.now)
 
     def plan(self, asked: Asked, table: str = "rows") -> AggregatePlan:
