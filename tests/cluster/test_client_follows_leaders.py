@@ -142,7 +142,7 @@ def test_an_aggregate_goes_on_at_another_leader_and_counts_each_row_once(
     table = rows_of(client, f"aggregate_{hurt.__name__}")
     table.put_many({"id": number, "text": f"{number % 15_000:>01000}"} for number in range(30_000))
     replies = []
-    add = Groups.add
+    add = Groups._add
 
     def counted(groups: Groups, reply: Any) -> None:
         replies.append(reply.header.node_id)
@@ -150,7 +150,7 @@ def test_an_aggregate_goes_on_at_another_leader_and_counts_each_row_once(
             hurt(cluster)
         add(groups, reply)
 
-    monkeypatch.setattr(Groups, "add", counted)
+    monkeypatch.setattr(Groups, "_add", counted)
     # More groups than one reply holds, and each twice: the client merges those of different replies.
     rows = table.aggregate("count(*) as n, sum(id) as ids", group_by="text")
     assert [(row["n"], row["ids"]) for row in rows] == [(2, 2 * number + 15_000) for number in range(15_000)]

@@ -90,6 +90,7 @@ FLEETING = {
     *("entries_examined_total", "entries_doubted_total", "entries_disowned_total"),
     *("log_messages_refused_total", "log_disputes"),
     *("writes_slowed", "writes_slowed_seconds_total", "commits_evaluated_again_total"),
+    *("kept_columns_bytes", "kept_columns_slices_total"),
 }
 
 
