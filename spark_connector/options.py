@@ -14,8 +14,6 @@ option             for         meaning
 ``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: that of ``load()``
 ``columns``        read        comma-separated fields, in that order; default: all
 ``filter``         read        a condition in the filter grammar, which the node evaluates; default: every row
-``query``          read        one SELECT over one table, in the place of ``table``, ``columns``, ``filter``, ``limit``,
-                               ``aggregate`` and ``groupBy``
 ``limit``          read        at most so many rows, the first ones in the order of the keys; one partition
 ``aggregate``      read        what the node works out of the rows: ``count(*) as n, sum(x) as s``; one partition
 ``groupBy``        read        with ``aggregate``: the fields whose values make groups; default: all rows are one
@@ -78,7 +76,6 @@ from cortado.store.clock.retentions import parse_retention
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.aliases import ALIASES, as_given
 from pyspark_cortado.credentials import tls_of, token_of
-from pyspark_cortado.selects import options_of
 
 PARTITIONS_MAX = 4096
 ROWS_MAX = 2**63 - 1
@@ -164,7 +161,7 @@ class WriteOptions:
 
 _BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey", "token", "tokenFile")
 _ROWS = ("columns", "filter", "limit", "index", "aggregate", "groupBy", "keyStart", "keyEnd", "partitions")
-_READ = (*_BOTH, "query", "at", *_ROWS, "schemaVersion", "hold", "replicaRead")
+_READ = (*_BOTH, "at", *_ROWS, "schemaVersion", "hold", "replicaRead")
 _STARTING = "startingAt"
 _OF_CHANGES = ("endingAt", "maxRowsPerTrigger", "withPrevious", "failOnDataLoss", "consumerId", "consumerTtl")
 _OF_RANGES = ("columns", "keyStart", "keyEnd", "partitions", "schemaVersion", "hold")
@@ -185,7 +182,6 @@ _WRITE = (
 _OF_STREAM = ("operation", "onConflict", "chunkRows", "txnAppId")
 # Spark's own, which it hands on.
 _OF_SPARK = ("checkpointLocation", "queryName")
-_SAID_BY_QUERY = ("table", "columns", "filter", "limit", "aggregate", "groupBy")
 _NOT_OF_STREAM = {
     "badRowsPath": "does not go with writeStream: a batch that lacks a row is not all of it",
     "confirmTruncate": "does not go with writeStream: a stream replaces no table",
@@ -212,7 +208,7 @@ def given_options(options: Mapping[str, Any], names: Sequence[str], function: st
 @as_given
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises InvalidArgument that names the option, its value and the allowed values."""
-    given = _of_query(_known(options, _READ, (*_WRITE, *_OF_CHANGES), "a read"))
+    given = _known(options, _READ, (*_WRITE, *_OF_CHANGES), "a read")
     for name in _OF_CHANGES:
         if name in given:
             problem = "needs the option startingAt, with which changes are read"
@@ -325,17 +321,6 @@ def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str
             raise InvalidArgument(f"option {key}", f"must not be given beside {name}, which says the same", value)
         known[name] = value
     return known
-
-
-def _of_query(given: dict[str, str]) -> dict[str, str]:
-    """Return the options that ``query`` stands for, and the others."""
-    query = given.pop("query", None)
-    if query is None:
-        return given
-    for name in (*_SAID_BY_QUERY, _PATH):
-        if name in given:
-            raise InvalidArgument(f"option {name}", "must not be given beside query, which says it", given[name])
-    return given | options_of(query)
 
 
 def _connection(given: Mapping[str, str]) -> Connection:

@@ -115,7 +115,7 @@ def test_a_bad_key_bound_is_refused(tables: SparkTables, bound: str, expected: s
         ({"limit": "5", "partitions": "2"}, "option partitions: must be 1 with the option limit"),
         ({"groupBy": "name"}, "option groupBy: needs the option aggregate"),
         ({"columns": "id", "aggregate": "count(*)"}, "option columns: has no meaning beside aggregate"),
-        ({"query": "SELECT id FROM d.t"}, "option table: must not be given beside query, which says it"),
+        ({"query": "SELECT id FROM d.t"}, "option query: is not an option of a read; there are "),
         ({"maxRowsPerTrigger": "5"}, "option maxRowsPerTrigger: needs the option startingAt"),
         ({"aggregate": "sum(name)"}, "option aggregate: field name is string: sum takes an int"),
         ({"filter": "nmae = 1"}, "filter: no field nmae (there is name), at character 0"),

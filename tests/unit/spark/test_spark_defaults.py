@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pyspark_cortado import table
 from pyspark_cortado.defaults import with_defaults
 
 SESSION = {"spark.cortado.endpoint": "a:1", "spark.cortado.token": "of a", "spark.cortado.tlsCa": "ca.pem"}
@@ -28,10 +27,6 @@ def session(**settings: str) -> Any:
 )
 def test_a_call_without_an_endpoint_has_the_sessions_connection(given: dict[str, str], found: dict[str, str]) -> None:
     assert with_defaults(session(**SESSION), given) == found
-
-
-def test_a_table_has_the_sessions_connection() -> None:
-    assert "from a:1" in table(session(**{"spark.cortado.endpoint": "a:1"}), "a.b").explain()
 
 
 def test_a_token_of_a_session_without_an_endpoint_goes_nowhere() -> None:
