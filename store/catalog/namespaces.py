@@ -25,7 +25,9 @@ loop, at a time at which all is applied (:class:`Looked`). In its turn a drop or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from cortado.errors import AlreadyExists, InvalidArgument, NotFound, ResourceExhausted
 from cortado.store.catalog import stored
@@ -68,6 +70,10 @@ class Looked:
         generation = generation_of(reader, namespace)
         found = next(iter(reader.scan(*pairs_range(namespace, generation), limit=1)), None)
         return cls(reader.read_ts, generation, None if found is None else found[0])
+
+
+LookedChange: TypeAlias = Callable[[Looked, Catalog, Timestamp], Evaluation]
+"""A drop or undrop of a namespace that was looked at, with the time of its commit."""
 
 
 def pairs_range(namespace: str, generation: int) -> KeyRange:

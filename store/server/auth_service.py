@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -32,14 +33,10 @@ class AuthService(Service):
 
     async def enable(self, request: pb.EnableAuthRequest) -> bytes:
         evaluate = changes.enable(request.principal, _kind(request.kind), _token(request))
-        return await self._change(request, request.request_id, evaluate)
+        return await self._change(request, evaluate)
 
     async def disable(self, request: pb.DisableAuthRequest) -> bytes:
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, Switch)
-            return _status(value)
-
-        return await self.write(self.host.meta, request, request.request_id, changes.disable(), reply)
+        return await self.change(request, changes.disable(), Switch, _status)
 
     async def status(self, _request: pb.AuthStatusRequest) -> Message:
         read_ts = await self.newest()
@@ -72,38 +69,36 @@ class AuthService(Service):
 
     async def create_principal(self, request: pb.CreatePrincipalRequest) -> bytes:
         evaluate = changes.create(request.principal, _kind(request.kind), _token(request))
-        return await self._change(request, request.request_id, evaluate)
+        return await self._change(request, evaluate)
 
     async def rotate_token(self, request: pb.RotateTokenRequest) -> bytes:
         token = _token(request)
         if token is None:
             raise InvalidArgument("token", "must be given")
-        return await self._change(
-            request, request.request_id, changes.rotate(request.principal, token, request.overlap_ms)
-        )
+        return await self._change(request, changes.rotate(request.principal, token, request.overlap_ms))
 
     async def revoke_principal(self, request: pb.RevokePrincipalRequest) -> bytes:
-        return await self._change(request, request.request_id, changes.revoke(request.principal, request.token_id))
+        return await self._change(request, changes.revoke(request.principal, request.token_id))
 
     async def grant(self, request: pb.GrantRequest) -> bytes:
         evaluate = changes.grant(request.principal, request.role, request.resource, _rights(CALLER.get()))
-        return await self._change(request, request.request_id, evaluate)
+        return await self._change(request, evaluate)
 
     async def revoke_grant(self, request: pb.GrantRequest) -> bytes:
         evaluate = changes.ungrant(request.principal, request.role, request.resource)
-        return await self._change(request, request.request_id, evaluate)
+        return await self._change(request, evaluate)
 
     def _state(self, ts: Timestamp) -> AuthState:
         return AuthState(self.host.meta.reader(ts))
 
-    async def _change(self, request: Message, request_id: bytes, evaluate: Evaluate) -> bytes:
+    async def _change(self, request: Any, evaluate: Evaluate) -> bytes:
         rights = _rights(CALLER.get())
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert value is None or isinstance(value, Principal)
-            return pb.PrincipalResponse(principal=None if value is None else _message(_seen(value, rights())))
+        def reply(changed: object) -> Message:
+            seen = _message(_seen(changed, rights())) if isinstance(changed, Principal) else None
+            return pb.PrincipalResponse(principal=seen)
 
-        return await self.write(self.host.meta, request, request_id, evaluate, reply)
+        return await self.change(request, evaluate, object, reply)
 
 
 def _rights(caller: Caller | None) -> Callable[[], Rights | None]:

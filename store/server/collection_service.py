@@ -36,12 +36,9 @@ class CollectionService(Service):
             evaluate = move(lease_id, ts, ttl_ms, label, request.consumer, request.owner, asked_by)
         else:
             evaluate = acquire(lease_id, ts, request.ttl_ms or TTL_MS_DEFAULT, label, asked_by)
-
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, Lease)
-            return pb.AcquireLeaseResponse(lease=self._message(value))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change(
+            request, evaluate, Lease, lambda lease: pb.AcquireLeaseResponse(lease=self._message(lease))
+        )
 
     def _lease_ts(self, request: pb.AcquireLeaseRequest) -> Timestamp | None:
         match request.WhichOneof("at"):
@@ -59,11 +56,8 @@ class CollectionService(Service):
         return pb.KeepLeaseResponse(header=self.header(self.host.meta.read_ts()))
 
     async def release_lease(self, request: pb.ReleaseLeaseRequest) -> bytes:
-        def reply(_ts: Timestamp, value: object) -> Message:
-            return pb.ReleaseLeaseResponse(ended=bool(value))
-
         evaluate = end(request.lease_id, asked_by=asking())
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change(request, evaluate, object, lambda ended: pb.ReleaseLeaseResponse(ended=bool(ended)))
 
     async def list_leases(self, _request: pb.ListLeasesRequest) -> Message:
         with self.host.process.reads.place():

@@ -11,7 +11,6 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.jobs.job import Job, job_of, jobs_of, pause, resume
 from cortado.store.mvcc.evaluation import Evaluation
-from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.listing import behind, next_page
 from cortado.store.server.service import Service
@@ -50,14 +49,7 @@ class JobsService(Service):
         return await self._change(request, lambda catalog, ts: cancel_build(catalog, ts, request.job_id))
 
     async def _change(self, request: pb.ChangeJobRequest, change: Callable[[Catalog, Timestamp], Evaluation]) -> bytes:
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return change(self.host.meta.catalog(reader), commit_ts)
-
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, Job)
-            return pb.JobResponse(job=_message(value))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change_catalog(request, change, Job, lambda job: pb.JobResponse(job=_message(job)))
 
 
 def _name(job: Job) -> str:

@@ -15,6 +15,7 @@ from cortado.proto.v1 import kv_pb2
 from cortado.store.auth.caller import CALLER, seen_by
 from cortado.store.catalog.namespaces import (
     Looked,
+    LookedChange,
     NamespaceDropped,
     drop_namespace,
     pairs_range,
@@ -234,44 +235,41 @@ class KeyValueService(Service):
 
     async def drop_namespace(self, request: kv_pb2.DropNamespaceRequest) -> bytes:
         """Drop all pairs at once, in any number: the name gets a new generation. Raises NotFound if it has no pairs."""
-        catalog_of = self.changing()
-
-        def evaluate(looked: Looked, reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return drop_namespace(catalog_of(reader), request.namespace, looked, commit_ts=commit_ts)
 
         def reply(_ts: Timestamp, value: object) -> Message:
             assert isinstance(value, NamespaceDropped)
             return kv_pb2.DropNamespaceResponse(dropped=dropped_message(value.dropped))
 
-        return await self._write_looked(request, evaluate, reply)
+        return await self._write_looked(
+            request,
+            lambda looked, catalog, ts: drop_namespace(catalog, request.namespace, looked, commit_ts=ts),
+            reply,
+        )
 
     async def undrop_namespace(self, request: kv_pb2.UndropNamespaceRequest) -> bytes:
         """Bring back the newest namespace that was dropped under that name, or the one of ``number``. Raises NotFound,
         AlreadyExists."""
-        catalog_of = self.changing()
-
-        def evaluate(looked: Looked, reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = catalog_of(reader)
-            return undrop_namespace(catalog, request.namespace, looked, number=request.number)
 
         def reply(_ts: Timestamp, _value: object) -> Message:
             return kv_pb2.UndropNamespaceResponse()
 
-        return await self._write_looked(request, evaluate, reply)
+        return await self._write_looked(
+            request,
+            lambda looked, catalog, _: undrop_namespace(catalog, request.namespace, looked, number=request.number),
+            reply,
+        )
 
     async def _write_looked(
         self,
         request: kv_pb2.DropNamespaceRequest | kv_pb2.UndropNamespaceRequest,
-        evaluate: Callable[[Looked, Reader, Timestamp], Evaluation],
+        change: LookedChange,
         reply: Callable[[Timestamp, object], Message],
     ) -> bytes:
         """Look whether there are pairs, and write; do so again if that has changed meanwhile."""
         for attempts_left in reversed(range(_ATTEMPTS)):
-            looked = await self._looked(request.namespace)
+            evaluate = self.changing(partial(change, await self._looked(request.namespace)))
             try:
-                return await self.write(
-                    self._replica(request.namespace), request, request.request_id, partial(evaluate, looked), reply
-                )
+                return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
             except ResourceExhausted as refusal:
                 if refusal.resource != VALIDATION or not attempts_left:
                     raise

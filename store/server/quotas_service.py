@@ -8,7 +8,6 @@ from google.protobuf.message import Message
 
 from cortado.errors import NotFound
 from cortado.proto.v1 import quotas_pb2 as pb
-from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
 from cortado.store.quotas import changes
 from cortado.store.quotas.quota import Quota, Target, check_target
@@ -32,19 +31,11 @@ class QuotasService(Service):
             request.bytes_per_second or None,
             request.stored_bytes or None,
         )
-
-        def reply(_ts: Timestamp, _value: object) -> Message:
-            return pb.SetQuotaResponse()
-
-        evaluate = changes.set_quota(quota)
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change(request, changes.set_quota(quota), object, lambda _: pb.SetQuotaResponse())
 
     async def remove(self, request: pb.RemoveQuotaRequest) -> bytes:
-        def reply(_ts: Timestamp, _value: object) -> Message:
-            return pb.RemoveQuotaResponse()
-
         evaluate = changes.remove_quota(request.target)
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change(request, evaluate, object, lambda _: pb.RemoveQuotaResponse())
 
     async def get(self, request: pb.GetQuotaRequest) -> Message:
         target = check_target(request.target)

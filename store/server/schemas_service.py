@@ -8,7 +8,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, NotFound
-from cortado.proto.v1 import schemas_pb2
+from cortado.proto.v1 import schemas_pb2 as pb
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.store.auth.caller import CALLER, seen_by, unmet
 from cortado.store.auth.roles import Demand, Permission, Rights, subject_resource, table_resource
@@ -26,7 +26,6 @@ from cortado.store.catalog.registry import (
 )
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
-from cortado.store.mvcc.reader import Reader
 from cortado.store.server.listing import behind, next_page
 from cortado.store.server.service import Service
 
@@ -39,29 +38,29 @@ INCOMPATIBILITIES_MAX: Final = 1_000
 class SchemasService(Service):
     """Parsing and comparing schemas takes milliseconds, so it runs beside the loop if it can."""
 
-    async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
+    async def register(self, request: pb.RegisterSchemaRequest) -> bytes:
         """Register a schema. It is compared with the older versions ahead, beside the loop; in its turn the write only
         looks the result up. Raises IncompatibleSchema, InvalidSchema."""
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.host.meta.reads.applied_to(await self.newest()))
         await self.host.process.scan(lambda: check_schema(catalog, request.subject, request.schema))
-        catalog_of = self.changing()
 
-        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return register_schema(catalog_of(reader), request.subject, request.schema)
+        def reply(registered: SchemaRegistered) -> Message:
+            return pb.RegisterSchemaResponse(version=_version(registered.version), created=registered.created)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, SchemaRegistered)
-            return schemas_pb2.RegisterSchemaResponse(version=_version(value.version), created=value.created)
+        return await self.change_catalog(
+            request,
+            lambda catalog, _: register_schema(catalog, request.subject, request.schema),
+            SchemaRegistered,
+            reply,
+        )
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
+    async def get(self, request: pb.GetSchemaRequest) -> Message:
         """Return a schema by subject and version, or by id, since rows hold that; version 0 is the newest. Raises
         NotFound."""
         read_ts = await self.newest()
         await self._check_may_read(request.subject, read_ts)
-        return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
+        return pb.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
 
     async def _check_may_read(self, subject: str, newest: Timestamp) -> None:
         """Check that the caller reads the subject, or a table that follows it: its rows are of the subject's schemas.
@@ -80,14 +79,14 @@ class SchemasService(Service):
                 return
         raise refusal
 
-    async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
+    async def list_subjects(self, request: pb.ListSubjectsRequest) -> Message:
         """Return a page of subjects that the caller may know of, with their tables; each is decoded on the scan
         thread."""
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
         rights = seen_by(CALLER.get())
 
-        def page() -> tuple[Timestamp, list[schemas_pb2.SubjectSummary], bytes]:
+        def page() -> tuple[Timestamp, list[pb.SubjectSummary], bytes]:
             read_ts, subjects, token = next_page(
                 request,
                 newest=newest,
@@ -104,15 +103,15 @@ class SchemasService(Service):
         # Ten thousand tables, and as many subjects, take long to decode.
         with self.host.process.reads.place():
             read_ts, summaries, token = await self.host.process.scan(page)
-        return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
+        return pb.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
-    async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
+    async def list_versions(self, request: pb.ListVersionsRequest) -> Message:
         """Return a page of one subject's versions, or of all that have one schema id."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await replica.reads.applied_to(await self.newest())
         await self._check_may_read(request.subject, newest)
 
-        def page() -> tuple[Timestamp, list[schemas_pb2.SchemaVersion], bytes]:
+        def page() -> tuple[Timestamp, list[pb.SchemaVersion], bytes]:
             # A schema id never comes to mean another schema.
             catalog = Catalog(replica.store.snapshot(newest))
 
@@ -134,9 +133,9 @@ class SchemasService(Service):
         # Versions with one schema are searched in all subjects, which take long to decode.
         with self.host.process.reads.place():
             read_ts, versions, token = await self.host.process.scan(page)
-        return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions, next_page_token=token)
+        return pb.ListVersionsResponse(header=self.header(read_ts), versions=versions, next_page_token=token)
 
-    async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
+    async def check(self, request: pb.CheckSchemaRequest) -> Message:
         """Return the result that :meth:`register` would have, without registering: also whether the very schema is a
         version already. At most INCOMPATIBILITIES_MAX are reported."""
         read_ts = await self.host.meta.reads.applied_to(await self.newest())
@@ -145,7 +144,7 @@ class SchemasService(Service):
         check = await self.host.process.scan(
             lambda: check_schema(catalog, request.subject, request.schema, mode, request.version)
         )
-        return schemas_pb2.CheckSchemaResponse(
+        return pb.CheckSchemaResponse(
             header=self.header(read_ts),
             compatible=check.compatible,
             incompatibilities=map(_incompatibility, check.incompatibilities[:INCOMPATIBILITIES_MAX]),
@@ -153,7 +152,7 @@ class SchemasService(Service):
             registered=None if check.registered is None else _version(check.registered),
         )
 
-    async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
+    async def get_compatibility(self, request: pb.GetCompatibilityRequest) -> Message:
         """Return the mode of a subject, or the default if none is named; ``own`` tells whether the subject has one of
         its own."""
         read_ts = await self.newest()
@@ -164,46 +163,40 @@ class SchemasService(Service):
             if state is None or (state.newest is None and state.mode is None):
                 raise NotFound("subject", request.subject)
             mode, own = mode_of(catalog, state), state.mode is not None
-        return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode), own=own)
+        return pb.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode), own=own)
 
-    async def set_compatibility(self, request: schemas_pb2.SetCompatibilityRequest) -> bytes:
+    async def set_compatibility(self, request: pb.SetCompatibilityRequest) -> bytes:
         """Set the mode of a subject, or the default if none is named. Registered versions are not compared again."""
         mode = _mode_value(request.mode)
-        catalog_of = self.changing()
 
-        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = catalog_of(reader)
+        def change(catalog: Catalog, _commit_ts: Timestamp) -> Evaluation:
             if not request.subject:
                 return set_default_compatibility(catalog, mode)
             return set_compatibility(catalog, request.subject, mode)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, CompatibilitySet)
-            return schemas_pb2.SetCompatibilityResponse(mode=_mode_message(value.mode))
+        return await self.change_catalog(
+            request,
+            change,
+            CompatibilitySet,
+            lambda made: pb.SetCompatibilityResponse(mode=_mode_message(made.mode)),
+        )
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def delete(self, request: schemas_pb2.DeleteSchemaRequest) -> bytes:
+    async def delete(self, request: pb.DeleteSchemaRequest) -> bytes:
         """Delete one version, or all of a subject: hide them, or with ``permanent`` remove them. The schemas can still
         be read by their ids."""
 
-        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+        def change(catalog: Catalog, _commit_ts: Timestamp) -> Evaluation:
             return delete_versions(catalog, request.subject, request.version, permanent=request.permanent)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, VersionsDeleted)
-            return schemas_pb2.DeleteSchemaResponse(versions=value.versions)
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change_catalog(
+            request, change, VersionsDeleted, lambda gone: pb.DeleteSchemaResponse(versions=gone.versions)
+        )
 
 
-def _summaries(
-    catalog: Catalog, subjects: Sequence[SubjectState], rights: Rights | None
-) -> list[schemas_pb2.SubjectSummary]:
+def _summaries(catalog: Catalog, subjects: Sequence[SubjectState], rights: Rights | None) -> list[pb.SubjectSummary]:
     tables, default_mode = catalog.tables_by_subject(), catalog.default_mode
     return [
-        schemas_pb2.SubjectSummary(
+        pb.SubjectSummary(
             subject=each.subject,
             versions=len(each.live),
             mode=_mode_message(each.mode or default_mode),
@@ -222,7 +215,7 @@ def _is_seen(state: SubjectState, rights: Rights | None) -> bool:
 
 
 def _versions(
-    catalog: Catalog, request: schemas_pb2.ListVersionsRequest, rights: Rights | None
+    catalog: Catalog, request: pb.ListVersionsRequest, rights: Rights | None
 ) -> list[tuple[str, SubjectVersion]]:
     """Return versions with their subjects: those of one subject, those with one schema, or those of one subject with
     one schema."""
@@ -250,17 +243,13 @@ def _name_of_version(found: tuple[str, SubjectVersion]) -> str:
     return f"{found[0]} {found[1].version:010}"
 
 
-def _listed(
-    catalog: Catalog, request: schemas_pb2.ListVersionsRequest, subject: str, found: SubjectVersion
-) -> schemas_pb2.SchemaVersion:
+def _listed(catalog: Catalog, request: pb.ListVersionsRequest, subject: str, found: SubjectVersion) -> pb.SchemaVersion:
     if not request.omit_schemas:
         return _schema(catalog.registered_schema(found.schema_id), subject, found.version, deleted=found.deleted)
-    return schemas_pb2.SchemaVersion(
-        schema_id=found.schema_id, subject=subject, version=found.version, deleted=found.deleted
-    )
+    return pb.SchemaVersion(schema_id=found.schema_id, subject=subject, version=found.version, deleted=found.deleted)
 
 
-def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> schemas_pb2.SchemaVersion:
+def _find(catalog: Catalog, request: pb.GetSchemaRequest) -> pb.SchemaVersion:
     if request.schema_id:
         if request.version:
             raise InvalidArgument("schema_id", "excludes version", str(request.schema_id))
@@ -272,14 +261,14 @@ def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> schemas_pb
     return _version(catalog.version_of_subject(request.subject, request.version))
 
 
-def _version(version: SchemaVersion) -> schemas_pb2.SchemaVersion:
+def _version(version: SchemaVersion) -> pb.SchemaVersion:
     return _schema(version.schema, version.subject, version.version)
 
 
 def _schema(
     schema: RegisteredSchema, subject: str = "", version: int = 0, *, deleted: bool = False
-) -> schemas_pb2.SchemaVersion:
-    return schemas_pb2.SchemaVersion(
+) -> pb.SchemaVersion:
+    return pb.SchemaVersion(
         schema_id=schema.schema_id,
         subject=subject,
         version=version,
@@ -289,10 +278,8 @@ def _schema(
     )
 
 
-def _incompatibility(found: Incompatibility) -> schemas_pb2.Incompatibility:
-    return schemas_pb2.Incompatibility(
-        version=found.version, path=found.path, kind=str(found.kind), message=found.message
-    )
+def _incompatibility(found: Incompatibility) -> pb.Incompatibility:
+    return pb.Incompatibility(version=found.version, path=found.path, kind=str(found.kind), message=found.message)
 
 
 def _mode_message(mode: CompatibilityMode) -> str:
@@ -302,8 +289,8 @@ def _mode_message(mode: CompatibilityMode) -> str:
 
 def _mode_value(mode: int) -> CompatibilityMode | None:
     """Return a mode, or None if it was not set. Raises InvalidArgument for a number that names no mode."""
-    if mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED:
+    if mode == pb.COMPATIBILITY_MODE_UNSPECIFIED:
         return None
-    if mode not in schemas_pb2.CompatibilityMode.values():
+    if mode not in pb.CompatibilityMode.values():
         raise InvalidArgument("mode", "is not a compatibility mode that this server knows", str(mode))
-    return CompatibilityMode[schemas_pb2.CompatibilityMode.Name(mode).removeprefix(_PREFIX)]
+    return CompatibilityMode[pb.CompatibilityMode.Name(mode).removeprefix(_PREFIX)]

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
@@ -30,7 +30,7 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.evaluation import Evaluate
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.transacting import DECODING, Origin
@@ -47,6 +47,8 @@ from cortado.store.tables.write import prepare_documents
 from cortado.store.transactions.commit import Staged, check_operations
 from cortado.store.transactions.limits import TransactionLimits
 from cortado.store.transactions.reading import TransactionReads
+
+Outcome = TypeVar("Outcome")
 
 REGION_EPOCH: Final = 1
 """All keys are in one region, and its range never changed."""
@@ -128,12 +130,6 @@ class Service:
         """Return the catalog as :meth:`applied_catalog` does, once it has all that :meth:`catalog` has now."""
         await self.host.meta.reads.applied_to(self.host.meta.read_ts())
         return self.applied_catalog()
-
-    def changing(self) -> Callable[[Reader], Catalog]:
-        """Return the function that makes the catalog in which a write of the present call is evaluated. Objects that
-        the write creates count for the caller."""
-        asked_by = asking()
-        return lambda reader: self.host.meta.catalog(reader, asked_by())
 
     def catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
         """Return the catalog of a read at ``read_ts``, the timestamp of ``at``: the tables of that time, since a name
@@ -244,6 +240,32 @@ class Service:
             encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
         )
         return self.with_header(await replica.answer(submitted))
+
+    async def change(
+        self, request: Any, evaluate: Evaluate, kind: type[Outcome], reply: Callable[[Outcome], Message]
+    ) -> bytes:
+        """Write at the meta group, as :meth:`write` does; ``evaluate`` ends with an outcome of ``kind``."""
+
+        def told(_ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, kind)
+            return reply(value)
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, told)
+
+    async def change_catalog(
+        self,
+        request: Any,
+        change: Callable[[Catalog, Timestamp], Evaluation],
+        kind: type[Outcome],
+        reply: Callable[[Outcome], Message],
+    ) -> bytes:
+        """Change the catalog, as :meth:`change` does."""
+        return await self.change(request, self.changing(change), kind, reply)
+
+    def changing(self, change: Callable[[Catalog, Timestamp], Evaluation]) -> Evaluate:
+        """Return the evaluation of a change of the catalog. Objects that it creates count for the present caller."""
+        asked_by = asking()
+        return lambda reader, commit_ts: change(self.host.meta.catalog(reader, asked_by()), commit_ts)
 
     def with_header(self, result: WriteResult) -> bytes:
         """Return a write's whole reply. Its header is not remembered: two thirds of a put's reply were the names of a

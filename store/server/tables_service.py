@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, InvalidPageToken, KeyLocked
-from cortado.proto.v1 import tables_pb2
+from cortado.proto.v1 import tables_pb2 as pb
 from cortado.store.auth.caller import CALLER, asking, seen_by
 from cortado.store.auth.roles import Rights, database_resource, table_resource
 from cortado.store.catalog.catalog import Catalog
@@ -59,50 +59,45 @@ _NUMBER_DIGITS: Final = 10
 class TablesService(SizesService):
     """The catalog's changes, and table check."""
 
-    async def create_database(self, request: tables_pb2.CreateDatabaseRequest) -> bytes:
-        catalog_of = self.changing()
+    async def create_database(self, request: pb.CreateDatabaseRequest) -> bytes:
+        return await self.change_catalog(
+            request,
+            lambda catalog, _: create_database(catalog, request.database),
+            object,
+            lambda _: pb.CreateDatabaseResponse(),
+        )
 
-        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return create_database(catalog_of(reader), request.database)
-
-        def reply(_ts: Timestamp, _value: object) -> Message:
-            return tables_pb2.CreateDatabaseResponse()
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
+    async def list_databases(self, _request: pb.ListDatabasesRequest) -> Message:
         """Return the databases that the caller may know of: those that it has no right in are left out."""
         read_ts, rights = await self.newest(), seen_by(CALLER.get())
         names = self.catalog(read_ts).databases()
         seen = [each for each in names if rights is None or rights.sees(database_resource(each))]
-        return tables_pb2.ListDatabasesResponse(header=self.header(read_ts), databases=seen)
+        return pb.ListDatabasesResponse(header=self.header(read_ts), databases=seen)
 
-    async def create_table(self, request: tables_pb2.CreateTableRequest) -> bytes:
+    async def create_table(self, request: pb.CreateTableRequest) -> bytes:
         """Create a table; its key and indexes are checked against the newest version of the subject's schema. Raises
         InvalidArgument naming the part, AlreadyExists, NotFound (database, subject)."""
         key = _parts(request.key, "key")
         indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
-        catalog_of = self.changing()
+        times = TableTimes(request.retention_ms, request.ttl_ms)
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        def change(catalog: Catalog, commit_ts: Timestamp) -> Evaluation:
             return create_table(
-                catalog_of(reader),
+                catalog,
                 request.database,
                 request.name,
                 key=key,
                 indexes=indexes,
                 subject=request.subject,
-                times=TableTimes(request.retention_ms, request.ttl_ms),
+                times=times,
                 commit_ts=commit_ts,
             )
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, TableCreated)
-            return tables_pb2.CreateTableResponse(table=_table(value.table))
+        return await self.change_catalog(
+            request, change, TableCreated, lambda made: pb.CreateTableResponse(table=_table(made.table))
+        )
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
+    async def list_tables(self, request: pb.ListTablesRequest) -> Message:
         """Return a page of tables, decoded on the scan thread. All pages of a listing are of one timestamp."""
         replica, rights = self.host.meta, seen_by(CALLER.get())
         newest = await self.scan_ts(replica, request.at)
@@ -130,16 +125,14 @@ class TablesService(SizesService):
         # Ten thousand tables take long to decode.
         with self.host.process.reads.place():
             read_ts, tables, token = await self.host.process.scan(page)
-        return tables_pb2.ListTablesResponse(
-            header=self.header(read_ts), tables=map(_table, tables), next_page_token=token
-        )
+        return pb.ListTablesResponse(header=self.header(read_ts), tables=map(_table, tables), next_page_token=token)
 
-    async def describe_table(self, request: tables_pb2.DescribeTableRequest) -> Message:
+    async def describe_table(self, request: pb.DescribeTableRequest) -> Message:
         read_ts = await self.read_ts(self.host.meta, request.at)
         table = self.catalog_at(read_ts, request.at).table(request.database, request.name)
-        return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
+        return pb.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
-    async def alter_table(self, request: tables_pb2.AlterTableRequest) -> bytes:
+    async def alter_table(self, request: pb.AlterTableRequest) -> bytes:
         """Change retention and TTL. A field that is not set is left as it is; 0 is a value. Raises InvalidArgument if
         neither is set."""
         retention_ms = request.retention_ms if request.HasField("retention_ms") else None
@@ -147,130 +140,90 @@ class TablesService(SizesService):
         if retention_ms is None and ttl_ms is None:
             raise InvalidArgument("retention_ms", "or ttl_ms must be set: nothing else of a table is altered")
 
-        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+        def change(catalog: Catalog, _commit_ts: Timestamp) -> Evaluation:
             return alter_table(catalog, request.database, request.name, retention_ms=retention_ms, ttl_ms=ttl_ms)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, TableAltered)
-            return tables_pb2.AlterTableResponse(table=_table(value.table))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change_catalog(
+            request, change, TableAltered, lambda altered: pb.AlterTableResponse(table=_table(altered.table))
+        )
 
     # --- drops ---------------------------------------------------------------------------------------------------
 
-    async def drop_table(self, request: tables_pb2.DropTableRequest) -> bytes:
-        catalog_of = self.changing()
+    async def drop_table(self, request: pb.DropTableRequest) -> bytes:
+        return await self.change_catalog(
+            request,
+            lambda catalog, ts: drop_table(catalog, request.database, request.name, commit_ts=ts),
+            TableDropped,
+            lambda gone: pb.DropTableResponse(dropped=dropped_message(gone.dropped)),
+        )
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return drop_table(catalog_of(reader), request.database, request.name, commit_ts=commit_ts)
-
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, TableDropped)
-            return tables_pb2.DropTableResponse(dropped=dropped_message(value.dropped))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def truncate_table(self, request: tables_pb2.TruncateTableRequest) -> bytes:
+    async def truncate_table(self, request: pb.TruncateTableRequest) -> bytes:
         """Empty a table. Its rows go to a dropped record, under which they can be undropped; the table has a new id
         from here on."""
-        catalog_of = self.changing()
+        return await self.change_catalog(
+            request,
+            lambda catalog, ts: truncate_table(catalog, request.database, request.name, commit_ts=ts),
+            TableTruncated,
+            lambda done: pb.TruncateTableResponse(table=_table(done.table), dropped=dropped_message(done.dropped)),
+        )
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return truncate_table(catalog_of(reader), request.database, request.name, commit_ts=commit_ts)
-
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, TableTruncated)
-            return tables_pb2.TruncateTableResponse(table=_table(value.table), dropped=dropped_message(value.dropped))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def rename_table(self, request: tables_pb2.RenameTableRequest) -> bytes:
+    async def rename_table(self, request: pb.RenameTableRequest) -> bytes:
         """Rename a table. With ``replaces``, a table of the new name is dropped in the same entry, so that every reader
         finds one."""
-        catalog_of = self.changing()
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = catalog_of(reader)
-            return rename_table(
-                catalog,
-                request.database,
-                request.name,
-                request.new_name,
-                replaces=request.replaces,
-                commit_ts=commit_ts,
-            )
+        def change(catalog: Catalog, commit_ts: Timestamp) -> Evaluation:
+            names = request.database, request.name, request.new_name
+            return rename_table(catalog, *names, replaces=request.replaces, commit_ts=commit_ts)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, TableNamed)
-            dropped = None if value.replaced is None else dropped_message(value.replaced)
-            return tables_pb2.RenameTableResponse(table=_table(value.table), dropped=dropped)
+        def reply(named: TableNamed) -> Message:
+            dropped = None if named.replaced is None else dropped_message(named.replaced)
+            return pb.RenameTableResponse(table=_table(named.table), dropped=dropped)
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change_catalog(request, change, TableNamed, reply)
 
-    async def undrop_table(self, request: tables_pb2.UndropTableRequest) -> bytes:
+    async def undrop_table(self, request: pb.UndropTableRequest) -> bytes:
         """Bring back the newest table that was dropped under that name, or the one of ``number``. Raises NotFound,
         AlreadyExists."""
-        catalog_of = self.changing()
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        def change(catalog: Catalog, commit_ts: Timestamp) -> Evaluation:
+            number, as_name = request.number, request.as_name
             return undrop_table(
-                catalog_of(reader),
-                request.database,
-                request.name,
-                number=request.number,
-                as_name=request.as_name,
-                commit_ts=commit_ts,
+                catalog, request.database, request.name, number=number, as_name=as_name, commit_ts=commit_ts
             )
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, TableNamed)
-            return tables_pb2.UndropTableResponse(table=_table(value.table))
+        return await self.change_catalog(
+            request, change, TableNamed, lambda named: pb.UndropTableResponse(table=_table(named.table))
+        )
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def drop_database(self, request: tables_pb2.DropDatabaseRequest) -> bytes:
+    async def drop_database(self, request: pb.DropDatabaseRequest) -> bytes:
         """Drop a database. Without ``cascade``, raises InvalidArgument if it has tables."""
-        catalog_of = self.changing()
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = catalog_of(reader)
-            return drop_database(catalog, request.database, cascade=request.cascade, commit_ts=commit_ts)
+        def reply(gone: DatabaseDropped) -> Message:
+            tables = [each.what.name for each in gone.tables]
+            return pb.DropDatabaseResponse(dropped=dropped_message(gone.dropped), tables=tables)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, DatabaseDropped)
-            return tables_pb2.DropDatabaseResponse(
-                dropped=dropped_message(value.dropped),
-                tables=[each.what.name for each in value.tables],
-            )
+        return await self.change_catalog(
+            request,
+            lambda catalog, ts: drop_database(catalog, request.database, cascade=request.cascade, commit_ts=ts),
+            DatabaseDropped,
+            reply,
+        )
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def undrop_database(self, request: tables_pb2.UndropDatabaseRequest) -> bytes:
+    async def undrop_database(self, request: pb.UndropDatabaseRequest) -> bytes:
         """Bring back a database, with the tables that were dropped together with it. The reply's ``cleared`` names
         tables that are being cleared, and stay away. Raises NotFound, AlreadyExists."""
-        catalog_of = self.changing()
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return undrop_database(
-                catalog_of(reader),
-                request.database,
-                number=request.number,
-                as_name=request.as_name,
-                commit_ts=commit_ts,
-            )
+        def change(catalog: Catalog, commit_ts: Timestamp) -> Evaluation:
+            number, as_name = request.number, request.as_name
+            return undrop_database(catalog, request.database, number=number, as_name=as_name, commit_ts=commit_ts)
 
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, DatabaseUndropped)
-            return tables_pb2.UndropDatabaseResponse(
-                database=value.database,
-                tables=[each.full_name for each in value.tables],
-                cleared=value.cleared,
-            )
+        def reply(back: DatabaseUndropped) -> Message:
+            tables = [each.full_name for each in back.tables]
+            return pb.UndropDatabaseResponse(database=back.database, tables=tables, cleared=back.cleared)
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.change_catalog(request, change, DatabaseUndropped, reply)
 
-    async def list_dropped(self, request: tables_pb2.ListDroppedRequest) -> Message:
+    async def list_dropped(self, request: pb.ListDroppedRequest) -> Message:
         """Return a page of records that can be undropped, in the order of their drops."""
         replica = self.host.meta
         newest = await replica.reads.applied_to(await self.newest())
@@ -285,41 +238,32 @@ class TablesService(SizesService):
 
         with self.host.process.reads.place():
             read_ts, records, token = await self.host.process.scan(page)
-        return tables_pb2.ListDroppedResponse(
+        return pb.ListDroppedResponse(
             header=self.header(read_ts), dropped=map(dropped_message, records), next_page_token=token
         )
 
     # --- proof ---------------------------------------------------------------------------------------------------
 
-    async def create_index(self, request: tables_pb2.CreateIndexRequest) -> bytes:
+    async def create_index(self, request: pb.CreateIndexRequest) -> bytes:
         """Begin to build an index; return when the job is committed, not when the index is built."""
         declaration, asked_by = _index_declaration(request.index, "index"), asking()
+        return await self.change_catalog(
+            request,
+            lambda catalog, ts: begin_build(catalog, ts, request.database, request.table, declaration, asked_by()),
+            IndexBegun,
+            lambda begun: pb.CreateIndexResponse(table=_table(begun.table), job_id=begun.job.job_id),
+        )
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
-            return begin_build(catalog, commit_ts, request.database, request.table, declaration, asked_by())
-
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, IndexBegun)
-            return tables_pb2.CreateIndexResponse(table=_table(value.table), job_id=value.job.job_id)
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def drop_index(self, request: tables_pb2.DropIndexRequest) -> bytes:
+    async def drop_index(self, request: pb.DropIndexRequest) -> bytes:
         """Drop an index in any state; a job that builds it ends with the same entry."""
-        catalog_of = self.changing()
+        return await self.change_catalog(
+            request,
+            lambda catalog, ts: drop_index(catalog, ts, request.database, request.table, request.index),
+            IndexDropped,
+            lambda gone: pb.DropIndexResponse(table=_table(gone.table)),
+        )
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = catalog_of(reader)
-            return drop_index(catalog, commit_ts, request.database, request.table, request.index)
-
-        def reply(_ts: Timestamp, value: object) -> Message:
-            assert isinstance(value, IndexDropped)
-            return tables_pb2.DropIndexResponse(table=_table(value.table))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
+    async def check_table(self, request: pb.CheckTableRequest) -> AsyncGenerator[bytes, None]:
         """Check rows and entries at one timestamp. With ``repair`` each page's suspects are repaired in the newest
         state before the page is sent. Raises InvalidArgument if ``at`` is set, too."""
         with self.host.process.scans.place():
@@ -329,7 +273,7 @@ class TablesService(SizesService):
             if request.repair and request.HasField("at"):
                 raise InvalidArgument("at", "must not be set with repair, which works on the newest state")
             suspects: Suspects = deque() if request.repair else None
-            put_right = tables_pb2.CheckTableResponse()
+            put_right = pb.CheckTableResponse()
             async with aclosing(self.stream(self._step(plan, suspects, None, 0, 0))) as replies:
                 async for reply in replies:
                     while suspects:
@@ -338,9 +282,7 @@ class TablesService(SizesService):
                     # Serialized messages that follow each other are one message.
                     yield reply + put_right.SerializeToString()
 
-    async def _repair(
-        self, plan: CheckPlan, keys: Sequence[LogicalKey], put_right: tables_pb2.CheckTableResponse
-    ) -> None:
+    async def _repair(self, plan: CheckPlan, keys: Sequence[LogicalKey], put_right: pb.CheckTableResponse) -> None:
         """Repair some suspects in the newest state; ``put_right`` counts the results. Keys that a large transaction has
         staged are left: its commit may repair them, and the others are not to wait for that."""
         table = plan.view.table
@@ -394,7 +336,7 @@ class TablesService(SizesService):
             following = partial(self._told, plan, suspects, page, left, rows, entries)
         elif page.next is not None:
             following = self._step(plan, suspects, page.next, rows, entries)
-        reply = tables_pb2.CheckTableResponse(
+        reply = pb.CheckTableResponse(
             header=self.header(plan.read_ts),
             rows_checked=rows,
             entries_checked=entries,
@@ -420,14 +362,14 @@ def _number(after: str) -> int:
     return int(after or "0")
 
 
-def _parts(parts: Sequence[tables_pb2.KeyPart], field: str) -> tuple[PartDeclaration, ...]:
+def _parts(parts: Sequence[pb.KeyPart], field: str) -> tuple[PartDeclaration, ...]:
     for i, part in enumerate(parts):
-        if part.type != tables_pb2.KEY_TYPE_UNSPECIFIED:
+        if part.type != pb.KEY_TYPE_UNSPECIFIED:
             raise InvalidArgument(f"{field}[{i}].type", "must not be set: it follows from the schema", str(part.type))
     return tuple(PartDeclaration(part.path, part.descending) for part in parts)
 
 
-def _index_declaration(index: tables_pb2.Index, field: str) -> IndexDeclaration:
+def _index_declaration(index: pb.Index, field: str) -> IndexDeclaration:
     if index.index_id:
         raise InvalidArgument(f"{field}.index_id", "must not be set: the server gives it", str(index.index_id))
     for name in ("state", "ready", "job_id", "failure", "failed_keys"):
@@ -436,8 +378,8 @@ def _index_declaration(index: tables_pb2.Index, field: str) -> IndexDeclaration:
     return IndexDeclaration(index.name, _parts(index.parts, f"{field}.parts"), index.unique)
 
 
-def _table(table: TableDescriptor) -> tables_pb2.Table:
-    return tables_pb2.Table(
+def _table(table: TableDescriptor) -> pb.Table:
+    return pb.Table(
         table_id=table.table_id,
         database=table.database,
         name=table.name,
@@ -451,8 +393,8 @@ def _table(table: TableDescriptor) -> tables_pb2.Table:
     )
 
 
-def _index(index: IndexDescriptor) -> tables_pb2.Index:
-    return tables_pb2.Index(
+def _index(index: IndexDescriptor) -> pb.Index:
+    return pb.Index(
         index_id=index.index_id,
         name=index.name,
         parts=map(_part, index.parts),
@@ -465,11 +407,9 @@ def _index(index: IndexDescriptor) -> tables_pb2.Index:
     )
 
 
-def _part(part: KeyPart) -> tables_pb2.KeyPart:
-    return tables_pb2.KeyPart(path=part.path, type=f"KEY_TYPE_{part.type.name}", descending=part.descending)
+def _part(part: KeyPart) -> pb.KeyPart:
+    return pb.KeyPart(path=part.path, type=f"KEY_TYPE_{part.type.name}", descending=part.descending)
 
 
-def _problem(problem: CheckProblem) -> tables_pb2.CheckProblem:
-    return tables_pb2.CheckProblem(
-        index=problem.index, kind=str(problem.kind), key=problem.key, message=problem.message
-    )
+def _problem(problem: CheckProblem) -> pb.CheckProblem:
+    return pb.CheckProblem(index=problem.index, kind=str(problem.kind), key=problem.key, message=problem.message)
