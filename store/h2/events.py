@@ -1,11 +1,11 @@
-"""The events that a connection hands to its server."""
+"""The events that a connection hands to its server, or to its client."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cortado.store.h2.fields import Head
+from cortado.store.h2.fields import Head, ResponseFields
 from cortado.store.h2.limits import ErrorCode
 
 
@@ -19,8 +19,18 @@ class Opened:
 
 
 @dataclass(slots=True)
+class Replied:
+    """The fields of a response have come, or its trailers."""
+
+    stream_id: int
+    fields: ResponseFields
+    is_last: bool
+
+
+@dataclass(slots=True)
 class Data:
-    """Bytes of a request, none if trailers have ended it. They count against its windows until they are consumed."""
+    """Bytes of a request or a response, none if trailers have ended a request. They count against the windows until
+    they are consumed."""
 
     stream_id: int
     data: bytes
@@ -48,6 +58,13 @@ class PingAnswered:
 
 
 @dataclass(slots=True)
+class Going:
+    """The server takes no further streams; it says why."""
+
+    code: int
+
+
+@dataclass(slots=True)
 class Ended:
     """The connection is at fault, and GOAWAY says so. Nothing of it is read any more."""
 
@@ -55,4 +72,4 @@ class Ended:
     problem: str
 
 
-Event: TypeAlias = Opened | Data | Reset | Drained | PingAnswered | Ended
+Event: TypeAlias = Opened | Replied | Data | Reset | Drained | PingAnswered | Going | Ended

@@ -1,6 +1,6 @@
-"""The fields of a request (RFC 9113 §8.2 and §8.3): checked once, and kept for the calls that repeat them.
+"""The fields of a request or a response (RFC 9113 §8.2 and §8.3): checked once, and kept for calls that repeat them.
 
-A malformed request resets its stream, and nothing of it is handed on. Names are as HTTP has them, in lower case; values
+A malformed one resets its stream, and nothing of it is handed on. Names are as HTTP has them, in lower case; values
 have no NUL, CR or LF.
 
 Blanks at the ends of a value are removed, as gRPC's protocol allows: the gRPC libraries send the values of applications
@@ -20,6 +20,7 @@ Field: TypeAlias = "tuple[bytes, bytes]"
 
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE: Final = re.compile(rb"(?![ \t])[^\x00\r\n]*(?<![ \t])")
+_STATUS: Final = re.compile(rb"[1-5][0-9][0-9]")
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _PSEUDO: Final = frozenset({b":method", b":scheme", b":path", b":authority"})
 _REQUIRED: Final = (b":method", b":scheme", b":path")
@@ -52,6 +53,25 @@ class Head:
         authority, host = pseudo.get(b":authority"), self.fields.get(b"host")
         if authority is not None and host is not None and authority != host:
             raise _malformed("a host that is not the :authority")
+
+
+class ResponseFields:
+    """The fields of a response, or its trailers, which have no ``status``. Of each name the last one."""
+
+    __slots__ = ("content_length", "fields", "status")
+
+    def __init__(self, fields: Sequence[Field], _list_bytes: int) -> None:
+        """Raises StreamFault for fields that are malformed."""
+        self.status: int | None = None
+        self.fields: dict[bytes, bytes] = {}
+        for name, value in fields:
+            if not name.startswith(b":"):
+                self.fields[name] = _checked(name, value)
+            elif name != b":status" or self.status is not None or self.fields or _STATUS.fullmatch(value) is None:
+                raise _malformed(f"{name[:100]!r} with {value[:100]!r}, which no response has, or not here")
+            else:
+                self.status = int(value)
+        self.content_length = _content_length(self.fields)
 
 
 def _divided(fields: Sequence[Field]) -> tuple[dict[bytes, bytes], list[Field]]:

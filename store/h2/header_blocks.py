@@ -9,13 +9,13 @@ ends the connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from hpack import Decoder, OversizedHeaderListError
 from hpack.exceptions import HPACKError
 
-from cortado.store.h2.fields import Field, Head
+from cortado.store.h2.fields import Field, Head, ResponseFields
 from cortado.store.h2.limits import ConnectionFault, ErrorCode
 
 _KNOWN_MAX: Final = 64
@@ -25,13 +25,15 @@ _FIELD_BYTES: Final = 32
 _MULTIPLE: Final = 7
 """Bits of each further byte of an integer."""
 
+H = TypeVar("H", Head, ResponseFields)
+
 
 class HeaderBlocks:
-    """The header blocks that one connection receives."""
+    """The header blocks that one connection receives: all of requests, or all of responses."""
 
     def __init__(self, list_bytes_max: int) -> None:
         self._decoder = Decoder(max_header_list_size=list_bytes_max)
-        self._known: dict[bytes, Head] = {}
+        self._known: dict[bytes, Any] = {}
 
     def knows(self, block: bytes) -> bool:
         """Return whether the block is looked up, and not decoded."""
@@ -40,11 +42,17 @@ class HeaderBlocks:
     def request(self, block: bytes) -> Head:
         """Return the fields of a request's block. Raises ConnectionFault for a block that cannot be decoded or is too
         large, StreamFault for malformed fields."""
-        known = self._known.get(block)
-        if known is not None:
-            return known
+        known: Head | None = self._known.get(block)
+        return self._made(block, Head) if known is None else known
+
+    def response(self, block: bytes) -> ResponseFields:
+        """Return the fields of a response, or its trailers. Raises as :meth:`request`."""
+        known: ResponseFields | None = self._known.get(block)
+        return self._made(block, ResponseFields) if known is None else known
+
+    def _made(self, block: bytes, make: Callable[[Sequence[Field], int], H]) -> H:
         fields = self.fields(block)
-        head = Head(fields, sum(len(name) + len(value) + _FIELD_BYTES for name, value in fields))
+        head = make(fields, sum(len(name) + len(value) + _FIELD_BYTES for name, value in fields))
         # A block that has changed the table means something else the next time.
         if len(block) <= _KNOWN_BYTES_MAX and len(self._known) < _KNOWN_MAX and not self._has_changed:
             self._known[block] = head

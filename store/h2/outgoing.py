@@ -24,13 +24,13 @@ from cortado.store.h2.streams import Stream
 WINDOW_FIRST: Final = 65_535
 FRAME_BYTES: Final = 16_384
 """Every peer accepts a frame of this size. Larger frames would only make other streams wait longer."""
-_OUT_BYTES: Final = 256 << 10
+OUT_BYTES: Final = 256 << 10
 """While more bytes than this were not taken, no further frames of DATA are made."""
 _CUT_MAX: Final = 4_096
 
 
 class Outgoing:
-    """The half of a connection that sends; :class:`~cortado.store.h2.connection.Connection` is the whole."""
+    """The half of a connection that sends; :mod:`~cortado.store.h2.incoming` receives."""
 
     def __init__(self, limits: H2Limits, now_s: Callable[[], float]) -> None:
         self._limits = limits
@@ -87,7 +87,7 @@ class Outgoing:
             return
         size = len(data)
         room = min(stream.send_window, self._send_window, FRAME_BYTES)
-        if size > room or self._out_bytes > _OUT_BYTES or stream.state is not State.HALF_CLOSED_REMOTE:
+        if size > room or self._out_bytes > OUT_BYTES or stream.state is not State.HALF_CLOSED_REMOTE:
             self.send_head(stream_id, head)
             self.send_data(stream_id, data)
             self.send_end(stream_id, trailers)
@@ -149,13 +149,13 @@ class Outgoing:
 
     def _flow(self) -> None:
         waiting = self._waiting
-        while waiting and self._send_window > 0 and self._out_bytes < _OUT_BYTES:
+        while waiting and self._send_window > 0 and self._out_bytes < OUT_BYTES:
             stream_id = next(iter(waiting))
             stream = waiting.pop(stream_id)
             if stream.send_window <= 0:
                 continue  # Its peer has made it smaller since.
             room = min(stream.send_window, self._send_window)
-            is_alone = not waiting and stream.next_fits(min(room, _OUT_BYTES - self._out_bytes))
+            is_alone = not waiting and stream.next_fits(min(room, OUT_BYTES - self._out_bytes))
             self._send_piece(stream, room if is_alone else min(room, FRAME_BYTES))
             self._line_up(stream)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from cortado.store.h2.fields import Head
+from cortado.store.h2.fields import Head, ResponseFields
 from cortado.store.h2.states import State
 
 
@@ -30,9 +30,10 @@ class Stream:
         "unread",
     )
 
-    def __init__(self, stream_id: int, head: Head, recv_window: int, send_window: int) -> None:
+    def __init__(self, stream_id: int, head: Head | ResponseFields | None, recv_window: int, send_window: int) -> None:
         self.id = stream_id
         self.head = head
+        """The fields that the peer has sent: none until a response begins."""
         self.state = State.OPEN
         self.recv_window = recv_window
         self.send_window = send_window

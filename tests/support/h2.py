@@ -1,4 +1,4 @@
-"""A client's half of HTTP/2 for tests of a connection without I/O: it sends bytes, and shows received frames as
+"""The peer's half of HTTP/2 for tests of a connection without I/O: it sends bytes, and shows received frames as
 text."""
 
 from __future__ import annotations
@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cortado.store.h2 import frames
+from cortado.store.h2.client import ClientConnection
 from cortado.store.h2.connection import Connection
-from cortado.store.h2.events import Data, Drained, Ended, Event, Opened, PingAnswered, Reset
+from cortado.store.h2.events import Data, Drained, Ended, Event, Going, Opened, PingAnswered, Replied, Reset
 from cortado.store.h2.frames import Frame, FrameReader
 from cortado.store.h2.header_blocks import block
+from cortado.store.h2.incoming import Incoming
 from cortado.store.h2.limits import ErrorCode, H2Limits
 
 PATH = b"/s/M"
@@ -43,6 +45,14 @@ def connection(limits: H2Limits | None = None, clock: Clock | None = None) -> Co
     return made
 
 
+def client(limits: H2Limits | None = None, settings: bytes | None = None) -> ClientConnection:
+    """Return a client's connection whose server has said its settings, and that has sent its first frames."""
+    made = ClientConnection(limits or H2Limits(), Clock())
+    assert events(made, frames.settings([]) if settings is None else settings) == []
+    made.taken()
+    return made
+
+
 def headers(stream_id: int = 1, flags: int = END_BOTH, fields: Iterable[tuple[bytes, bytes]] = REQUEST) -> bytes:
     return frames.frame(frames.HEADERS, flags, stream_id, block(fields))
 
@@ -60,7 +70,7 @@ def setting(name: int, value: int) -> bytes:
     return frames.settings([(name, value)])
 
 
-def events(of: Connection, sent: bytes) -> list[Event]:
+def events(of: Incoming, sent: bytes) -> list[Event]:
     """Return all events of the bytes."""
     of.feed(sent)
     found = of.advance()
@@ -71,11 +81,15 @@ def events(of: Connection, sent: bytes) -> list[Event]:
 
 def shown(event: Event) -> str:
     """Return an event as a line."""
-    last = " last" if isinstance(event, (Opened, Data)) and event.is_last else ""
+    last = " last" if isinstance(event, (Opened, Replied, Data)) and event.is_last else ""
     match event:
         case Opened():
             path = event.head.path.decode("ascii", "replace")
             return f"opened {event.stream_id} {path}{last}"
+        case Replied():
+            return f"replied {event.stream_id} {event.fields.status or 'trailers'}{last}"
+        case Going():
+            return f"going {_code(event.code)}"
         case Data():
             return f"data {event.stream_id} {event.data.hex()}{last}"
         case Reset():
@@ -88,7 +102,7 @@ def shown(event: Event) -> str:
             return f"ended {event.code.name}: {event.problem}"
 
 
-def said(of: Connection) -> list[str]:
+def said(of: Incoming) -> list[str]:
     """Return the output of a connection, a line for each frame."""
     reader = FrameReader(1 << 24)
     reader.feed(of.taken())
