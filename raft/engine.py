@@ -24,11 +24,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pysyncobj.config import SyncObjConf
 from pysyncobj.node import Node
@@ -121,15 +120,15 @@ def _load_private_copy() -> ModuleType:
 _SYNCOBJ: Final = _load_private_copy()
 
 
-class _Peer(Node):  # type: ignore[misc]
-    """Its hash is the same in every process, so that the order of PySyncObj's sets of nodes is, too."""
+class _Peer(int, Node):  # type: ignore[misc]
+    """A node as a number. Its hash is the same in every process, so the order of PySyncObj's sets of nodes is, too,
+    and costs no call."""
+
+    def __new__(cls, node_id: str) -> Self:
+        return super().__new__(cls, int.from_bytes(b"\1" + node_id.encode()))
 
     def __init__(self, node_id: str) -> None:
-        super().__init__(node_id)
-        self._hash = zlib.crc32(node_id.encode())
-
-    def __hash__(self) -> int:
-        return self._hash
+        Node.__init__(self, node_id)
 
 
 _NOBODY: Final = _Peer("")

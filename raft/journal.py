@@ -7,7 +7,8 @@
      +---------------------------------+--------+
                                        dirty_from ..  are written next
 
-PySyncObj reads and writes it as its journal, by positions: position 0 is the base, the place that the log begins after.
+PySyncObj reads and writes it as its journal, by positions: a list, at whose position 0 is the base, the place that the
+log begins after.
 Writes are not queued one by one. The journal remembers which indexes are stored and from which one on memory differs,
 and writes the difference. So entries that are appended and truncated again within a round cost nothing.
 
@@ -16,8 +17,6 @@ base, and the log files let go of the entries before it.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from cortado.errors import DataLoss, Internal
 from cortado.invariants import invariant
@@ -35,11 +34,9 @@ from cortado.raft.records import (
 from cortado.raft.registry import Roster
 
 EngineEntry = tuple[Record, int, int]
-# How many empty places may stand before the window.
-_SLACK: Final = 256
 
 
-class Journal:
+class Journal(list[EngineEntry]):
     """Indexes count from the base; writes are outstanding once at a time."""
 
     def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
@@ -61,8 +58,7 @@ class Journal:
         self.roster = state.base_roster
         """The newest configuration and registry, committed or not: the same object as long as both are."""
         self.configuration = self.roster.configuration
-        self._entries: list[EngineEntry] = [(nothing(*self.base), *self.base)]
-        self._start = 0
+        super().__init__([(nothing(*self.base), *self.base)])
         self._bytes = 0
         self.pushed_bytes = 0
         """The bytes of all entries that this process ever appended."""
@@ -104,22 +100,19 @@ class Journal:
         """Return the bytes of the stored entries in the window."""
         return self._bytes
 
-    def __contains__(self, index: int) -> bool:
-        return self.base[0] <= index <= self.last_index
-
     def term_at(self, index: int) -> int | None:
         """Return the term of the entry at ``index``, or of the base; None if it is not held."""
         if not self.base[0] <= index <= self.last_index:
             return None
-        return self._entries[self._start + index - self.base[0]][2]
+        return self[index - self.base[0]][2]
 
     def record_at(self, index: int) -> Record:
-        return self._entries[self._start + index - self.base[0]][0]
+        return self[index - self.base[0]][0]
 
     def records(self, first: int, last: int) -> list[Record]:
         """Return the records at ``first`` to ``last``, both included, which must be held."""
-        start = self._start + first - self.base[0]
-        return [each[0] for each in self._entries[start : start + last - first + 1]]
+        start = first - self.base[0]
+        return [each[0] for each in self[start : start + last - first + 1]]
 
     def bytes_after(self, index: int) -> int:
         """Return the bytes of the held entries behind ``index``."""
@@ -168,16 +161,6 @@ class Journal:
         invariant((record.index, record.term) == (idx, term), "an entry is appended where it says", record.index, idx)
         self._push(record)
 
-    def __getitem__(self, item: int | slice) -> EngineEntry | list[EngineEntry]:
-        if isinstance(item, slice):
-            start = self._start + (item.start or 0)
-            stop = None if item.stop is None else self._start + item.stop
-            return self._entries[start:stop]
-        return self._entries[item if item < 0 else self._start + item]
-
-    def __len__(self) -> int:
-        return len(self._entries) - self._start
-
     def deleteEntriesFrom(self, position: int) -> None:
         self.truncate(self.base[0] + position)
 
@@ -218,10 +201,10 @@ class Journal:
     def truncate(self, index: int) -> None:
         """Remove the entries from ``index`` on, which must be above the base."""
         invariant(index > self.base[0], "what is truncated lies above the log's base", index, self.base)
-        position = self._start + index - self.base[0]
-        for record, _, _ in self._entries[position:]:
+        position = index - self.base[0]
+        for record, _, _ in self[position:]:
             self._uncount(record)
-        del self._entries[position:]
+        del self[position:]
         self._configurations.truncate(index)
         self._registries.truncate(index)
         self._note_end()
@@ -237,17 +220,11 @@ class Journal:
             return
         term = self.term_at(index)
         assert term is not None
-        position = self._start + index - self.base[0]
-        for record, _, _ in self._entries[self._start : position + 1]:
+        gone = index - self.base[0] + 1
+        for record, _, _ in self[:gone]:
             self._uncount(record)
         self._set_base((index, term), self.roster_at(index))
-        base = nothing(index, term), index, term
-        # Dropped entries go at once, since one may have megabytes; their places go some at a time.
-        self._entries[self._start : position + 1] = [base] * (position + 1 - self._start)
-        self._start = position
-        if self._start > max(_SLACK, len(self)):
-            del self._entries[: self._start]
-            self._start = 0
+        self[:gone] = [(nothing(index, term), index, term)]
         self._dirty_from = max(self._dirty_from, index + 1)
 
     def reset(self, index: int, term: int, roster: Roster, *, was_kept: bool) -> None:
@@ -257,7 +234,7 @@ class Journal:
             self.drop_to(index)
             self._set_base((index, term), roster)
         else:
-            self._entries, self._start, self._bytes = [(nothing(index, term), index, term)], 0, 0
+            self[:], self._bytes = [(nothing(index, term), index, term)], 0
             self._configurations.truncate(0)
             self._registries.truncate(0)
             self._note_end()
@@ -342,7 +319,7 @@ class Journal:
 
     def _push(self, record: Record) -> None:
         self.pushed_bytes += len(record)
-        self._entries.append((record, record.index, record.term))
+        self.append((record, record.index, record.term))
         self.last_index, self.last = record.index, (record.index, record.term)
         if record.kind == KIND_CONFIGURATION:
             self._configurations.put(record.index, record.configuration)
@@ -353,7 +330,7 @@ class Journal:
 
     def _note_end(self) -> None:
         """Follow a change of the window's end."""
-        _, index, term = self._entries[-1]
+        _, index, term = self[-1]
         self.last_index, self.last = index, (index, term)
 
     def _note_roster(self) -> None:
