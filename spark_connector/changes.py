@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 RESET: Final = "reset"
 _TASK_ROWS: Final = 5_000
+_PARTITIONS: Final = 4
+"""Ranges of changes, unless the option says another number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class Changes:
         """Return the range ``bounds``, cut into parts with about equally many changes; empty if there are no
         changes."""
         table = client.table(self._options.connection.table)
-        window = table.window(*bounds, after=after, until=until, parts=self._options.partitions)
+        window = table.window(*bounds, after=after, until=until, parts=self._options.partitions or _PARTITIONS)
         counted = [(each.start, each.end, each.changes) for each in window.ranges] if window.changes else []
         return [ChangesPartition(*part, after, until) for part in worth_a_task(counted)]
 

@@ -20,7 +20,7 @@ option             for         meaning
 ``index``          read        the index whose order, and whose key, the bounds speak of; one partition
 ``keyStart``       read        JSON array: the first parts of the key to start from, inclusive
 ``keyEnd``         read        JSON array: the first parts of the key to end before, exclusive
-``partitions``     read        how many key ranges of about equal size; default 4
+``partitions``     read        how many key ranges, with about equally many rows each; default: of 64 MiB each
 ``schemaVersion``  read        version of the subject to read with; default: the newest
 ``hold``           read        ``true`` (default): what is read is kept from collection for as long as tasks read it
 ``replicaRead``    read        ``leader`` (default), or ``nearest``: partitions are spread over all members
@@ -110,7 +110,7 @@ class ReadOptions:
     group_by: str | None
     key_start: tuple[Any, ...] | None
     key_end: tuple[Any, ...] | None
-    partitions: int
+    partitions: int | None
     schema_version: int | None
     hold: bool
     reads_anywhere: bool
@@ -136,7 +136,7 @@ class ChangesOptions:
     columns: tuple[str, ...] | None
     key_start: tuple[Any, ...] | None
     key_end: tuple[Any, ...] | None
-    partitions: int
+    partitions: int | None
     schema_version: int | None
     hold: bool
 
@@ -364,10 +364,12 @@ def _aggregate(given: Mapping[str, str]) -> str | None:
     return _text(given, "aggregate")
 
 
-def _partitions(given: Mapping[str, str]) -> int:
-    number = _whole(given, "partitions", 4, PARTITIONS_MAX)
+def _partitions(given: Mapping[str, str]) -> int | None:
+    if "partitions" not in given:
+        return None
+    number = _whole(given, "partitions", 1, PARTITIONS_MAX)
     alone = next((name for name in ("limit", "index") if name in given and "aggregate" not in given), None)
-    if alone is not None and number > 1 and "partitions" in given:
+    if alone is not None and number > 1:
         raise InvalidArgument(
             "option partitions", f"must be 1 with the option {alone}: such a read is one range", str(number)
         )

@@ -3,7 +3,7 @@
 ::
 
     driver    load() ── the cluster's timestamp, then the newest version of the subject, as Spark types
-                     ── the filter, held against that version: what is wrong with it is known before the job
+                     ── the filter, held against that version: an error is known before the job
               partitions() ── at the first action: the cluster cuts the key range ───────┐
     executor  read(partition) ── rows of one range, as Avro, each run of one version  <──┘
                               ── the node has filtered them, and ends at the limit

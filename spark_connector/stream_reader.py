@@ -37,7 +37,7 @@ from cortado.store.client import Client, KeyRange, Table
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.changes import Changes, ChangesPartition, ResetPartition, start_of, worth_a_task
 from pyspark_cortado.clients import new_client
-from pyspark_cortado.keys import bounds_of_key
+from pyspark_cortado.keys import bounds_of_key, split
 from pyspark_cortado.offsets import Identity, Offset, Progressed
 from pyspark_cortado.options import PARTITIONS_MAX, ChangesOptions
 from pyspark_cortado.progress import Progress
@@ -83,7 +83,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         return self._known().written(Progressed.begun(first))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the offset up to which changes are known, or the limit allows; ``start`` if there are none."""
+        """Return the offset up to which changes are known, or the limit allows; ``start`` without changes."""
         begin = self._known().read(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         if begin.first is None:
@@ -147,10 +147,9 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         self._cuts = end, ranges[taken:]
         return end
 
-    def _split(self, parts: int, ts: Timestamp, lower: Any, upper: Any) -> list[KeyRange]:
+    def _split(self, parts: int | None, ts: Timestamp, lower: Any, upper: Any) -> list[KeyRange]:
         """Return the rows of a range at ``ts``; one range at least."""
-        _, ranges = self._table().split(parts, lower, upper, at=ts)
-        return ranges or [KeyRange(lower, upper, 0)]
+        return split(self._table(), parts, lower, upper, at=ts) or [KeyRange(lower, upper, 0)]
 
     def _anew(self) -> Offset:
         """Begin anew with the current state: the changes before it are gone."""
@@ -164,7 +163,7 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
     # --- batches ---------------------------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return key ranges with about equally many changes, or rows; empty if there are none."""
+        """Return key ranges with about equally many changes, or rows; empty without any."""
         ends = self._known().read(end)
         begin, until = ends.batch_from(self._known().read(start).offset), ends.offset
         if until.begins_state and until != begin:
@@ -190,10 +189,14 @@ class ChangesStreamReader(Changes, DataSourceStreamReader, SupportsTriggerAvaila
         return self._state(begin.ts, known.lower(begin), upper)
 
     def _state(self, ts: Timestamp, lower: Any, upper: Any) -> Sequence[InputPartition]:
-        counted = [
-            (each.start, each.end, each.rows) for each in self._split(self._options.partitions, ts, lower, upper)
-        ]
-        return [ChangesPartition(*bounds, str(ts), str(ts), is_state=True) for bounds in worth_a_task(counted)]
+        partitions = self._options.partitions
+        ranges = self._split(partitions, ts, lower, upper)
+        if partitions is None:
+            # Parts by size are worth a task, however few rows they have.
+            parts = [(each.start, each.end) for each in ranges]
+        else:
+            parts = worth_a_task([(each.start, each.end, each.rows) for each in ranges])
+        return [ChangesPartition(*bounds, str(ts), str(ts), is_state=True) for bounds in parts]
 
     def _reset_to(self, ts: Timestamp) -> Sequence[InputPartition]:
         return [ResetPartition(str(ts)), *self._state(ts, *self._known().bounds)]

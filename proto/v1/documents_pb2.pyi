@@ -335,16 +335,18 @@ class AggregateResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., groups: _Optional[_Union[_common_pb2.RowBatch, _Mapping]] = ..., groups_schema: _Optional[str] = ..., result_schema: _Optional[str] = ..., next_page_token: _Optional[bytes] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class SplitRequest(_message.Message):
-    __slots__ = ("table", "range", "parts", "at")
+    __slots__ = ("table", "range", "parts", "at", "part_bytes")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
+    PART_BYTES_FIELD_NUMBER: _ClassVar[int]
     table: TableName
     range: _common_pb2.KeyRange
     parts: int
     at: _common_pb2.ReadAt
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., range: _Optional[_Union[_common_pb2.KeyRange, _Mapping]] = ..., parts: _Optional[int] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
+    part_bytes: int
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., range: _Optional[_Union[_common_pb2.KeyRange, _Mapping]] = ..., parts: _Optional[int] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., part_bytes: _Optional[int] = ...) -> None: ...
 
 class SplitResponse(_message.Message):
     __slots__ = ("header", "ranges", "rows")

@@ -44,6 +44,7 @@ KEYS_MAX: Final = 1_000
 """That one request names: about as many as one reply holds. The others would be sent, and read, to be asked again."""
 
 _UINT32_MAX: Final = (1 << 32) - 1
+_UINT64_MAX: Final = (1 << 64) - 1
 
 
 @public_face
@@ -405,15 +406,22 @@ class TableReads(Generic[D]):
         return await window_of_table(self._connection, of, options, self._timeout_s)
 
     async def split(
-        self, parts: int, start: KeyLike = None, end: KeyLike = None, *, at: At = None
+        self,
+        parts: int,
+        start: KeyLike = None,
+        end: KeyLike = None,
+        *,
+        part_bytes: int | None = None,
+        at: At = None,
     ) -> tuple[Timestamp, list[KeyRange]]:
-        """Return up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all
-        at."""
+        """Return up to ``parts`` adjacent ranges with about equally many rows, and the timestamp to read them all at.
+        With ``part_bytes`` ranges have about so many stored bytes each, and there are at most 1,024."""
         key_parts = await (await self._as_of(at))._parts_of(None)
         request = documents_pb2.SplitRequest(
             table=self._name,
             range=range_to_proto(start, end, None, key_parts),
             parts=whole(parts, "parts", 1, _UINT32_MAX),
+            part_bytes=None if part_bytes is None else whole(part_bytes, "part_bytes", 1, _UINT64_MAX),
             at=at_to_proto(at),
         )
         reply = await self._call(self._stub.Split, request)

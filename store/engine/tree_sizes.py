@@ -23,7 +23,15 @@ import numpy as np
 from cortado.store.engine.data_file import DamagedDataFile
 from cortado.store.engine.interface import LentMap, Space, Tree
 from cortado.store.engine.page_check import META_PAGES
-from cortado.store.engine.page_nodes import HEADER_BYTES, NODE_BIG_DATA, KeyOrder, PageKind, Pages, TreePages
+from cortado.store.engine.page_nodes import (
+    HEADER_BYTES,
+    NODE_BIG_DATA,
+    Integers,
+    KeyOrder,
+    PageKind,
+    Pages,
+    TreePages,
+)
 from cortado.store.engine.tree_bounds import overlapping
 
 BRANCHES_MAX: Final = 128
@@ -45,6 +53,16 @@ class RangeUse:
     counted: int = 0
     bytes: int = 0
     is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Items of a range, some or all of them: their ``keys``, ascending, the ``bytes`` of each with its value, and how
+    many items each stands for."""
+
+    keys: list[bytes]
+    bytes: Integers
+    weight: float
 
 
 def range_bytes(
@@ -70,34 +88,58 @@ def range_use(
     with mapped.tree(Space.DATA) as tree:
         if tree is None:
             return None
-        base, page_size, last_page, root, depth = tree
-        if not depth:
+        try:
+            leaves, weight = _leaves(tree, start, end, branches_max, leaves_max)
+        except DamagedDataFile:
+            return None
+        if leaves is None:
             return RangeUse()
-        pages, weight = Pages(np.array([root]), [b""], [b""]), 1.0
-        for level in range(depth):
-            is_leaf = level == depth - 1
-            pages, share = _some(pages, leaves_max if is_leaf else branches_max)
-            weight *= share
-            if not len(pages):
-                return RangeUse()
-            if ((pages.numbers < META_PAGES) | (pages.numbers > last_page)).any():
-                return None
-            raw = b"".join(string_at(base + number * page_size, page_size) for number in pages.numbers.tolist())
-            kind, order = (PageKind.LEAF, KeyOrder.FEW_STRAY) if is_leaf else (PageKind.BRANCH, KeyOrder.BYTES)
-            try:
-                found = TreePages(raw, pages, page_size, kind, Space.DATA, order=order)
-            except DamagedDataFile:
-                return None
-            if is_leaf:
-                use = _within(found, start, end)
-                counted = 0 if counts is None else _counted(found, start, end, counts, tree)
-                if counted is None:
-                    return None
-                return RangeUse(
-                    round(use.items * weight), round(counted * weight), round(use.bytes * weight), weight == 1.0
-                )
-            pages = overlapping(found.child_pages(), start, end)
-    return None
+        use = _within(leaves, start, end)
+        counted = 0 if counts is None else _counted(leaves, start, end, counts, tree)
+        if counted is None:
+            return None
+        return RangeUse(round(use.items * weight), round(counted * weight), round(use.bytes * weight), weight == 1.0)
+
+
+def range_sample(mapped: LentMap, start: bytes, end: bytes, *, branches_max: int, leaves_max: int) -> Sample | None:
+    """Return items of ``[start, end)`` of the data space, at about equal distances. None if a page does not fit its
+    place in the tree, or a key its place. Raises Unavailable once the engine is closed."""
+    with mapped.tree(Space.DATA) as tree:
+        if tree is None:
+            return None
+        try:
+            leaves, weight = _leaves(tree, start, end, branches_max, leaves_max)
+        except DamagedDataFile:
+            return None
+        if leaves is None:
+            return Sample([], np.zeros(0, np.int64), 1.0)
+        keys = leaves.keys()
+        places = [place for place, key in enumerate(keys) if start <= key < end]
+        if leaves.disordered:
+            return None
+        return Sample([keys[place] for place in places], (leaves.key_bytes + leaves.data_bytes)[places], weight)
+
+
+def _leaves(tree: Tree, start: bytes, end: bytes, branches_max: int, leaves_max: int) -> tuple[TreePages | None, float]:
+    """Return leaves of a range, None if it has none, and how many each stands for. Raises DamagedDataFile if a page
+    does not fit its place."""
+    base, page_size, last_page, root, depth = tree
+    pages, weight = Pages(np.array([root]), [b""], [b""]), 1.0
+    for level in range(depth):
+        is_leaf = level == depth - 1
+        pages, share = _some(pages, leaves_max if is_leaf else branches_max)
+        weight *= share
+        if not len(pages):
+            break
+        if ((pages.numbers < META_PAGES) | (pages.numbers > last_page)).any():
+            raise DamagedDataFile("a page of the data space has a child that is no page of the file")
+        raw = b"".join(string_at(base + number * page_size, page_size) for number in pages.numbers.tolist())
+        kind, order = (PageKind.LEAF, KeyOrder.FEW_STRAY) if is_leaf else (PageKind.BRANCH, KeyOrder.BYTES)
+        found = TreePages(raw, pages, page_size, kind, Space.DATA, order=order)
+        if is_leaf:
+            return found, weight
+        pages = overlapping(found.child_pages(), start, end)
+    return None, weight
 
 
 def _some(pages: Pages, most: int) -> tuple[Pages, float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -107,3 +107,7 @@ class SplitPass:
         while len(self._samples) > _SAMPLES_MAX:
             del self._samples[1::2]
             self._stride *= 2
+
+
+Counting: TypeAlias = Callable[[LogicalKey, LogicalKey, int], SplitPass]
+"""Begins to count a range, and to divide it into a number of parts."""

@@ -151,10 +151,13 @@ class VersionStore(StoredVersions):
             is_clear = logical_of(behind[0]) > last
         return is_clear and not (doubted or self.suspect or damaged_keys(keys, values))
 
-    def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> Split:
-        """Begin to divide ``[start, end)`` into about ``parts`` equal parts; one part is counted exactly."""
+    def split(
+        self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp, part_bytes: int | None = None
+    ) -> Split:
+        """Begin to divide ``[start, end)`` into about ``parts`` parts with equally many rows, and one part is counted
+        exactly; or, with ``part_bytes``, into at most ``parts`` parts of about so many stored bytes."""
         self.check_readable(ts, start, end)
-        return begin_split(self.engine, self.kernel, (start, end), parts, suffix_of(ts))
+        return begin_split(self.engine, self.kernel, (start, end), parts, suffix_of(ts), part_bytes)
 
     # --- writes ------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ are adjacent whatever their content, so nothing else depends on it. A range with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -25,8 +25,9 @@ from cortado.store.engine.tree_bounds import page_bounds
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import logical_of
+from cortado.store.mvcc.sized_split import SizedSplit
 from cortado.store.mvcc.slices import SliceReader
-from cortado.store.mvcc.split import KEYS_PER_STEP, Part, SplitPass
+from cortado.store.mvcc.split import KEYS_PER_STEP, Counting, Part, SplitPass
 
 PAGES_MIN: Final = 256
 """A range of fewer is counted: it takes less than a tenth of a second."""
@@ -36,17 +37,23 @@ WEIGHED: Final = 64
 _PAGE_COST: Final = 100
 """The cost of beginning with another page, in keys that are counted meanwhile."""
 
-Counting: TypeAlias = Callable[[LogicalKey, LogicalKey, int], SplitPass]
-"""Begins to count a range, and to divide it into a number of parts."""
 
-
-def begin_split(engine: Engine, kernel: SliceReader | None, within: KeyRange, parts: int, read_suffix: bytes) -> Split:
-    """Begin a split. If the kernel reads, many parts are cut by pages; one part is counted, and so are all if Python
-    reads."""
+def begin_split(
+    engine: Engine,
+    kernel: SliceReader | None,
+    within: KeyRange,
+    parts: int,
+    read_suffix: bytes,
+    part_bytes: int | None = None,
+) -> Split:
+    """Begin a split: by stored bytes with ``part_bytes``, or else by rows. By rows, if the kernel reads, many parts are
+    cut by pages; one part is counted, and so are all if Python reads."""
 
     def count(start: LogicalKey, end: LogicalKey, wanted: int) -> SplitPass:
         return SplitPass(engine, start, end, wanted, read_suffix, kernel)
 
+    if part_bytes is not None:
+        return SizedSplit(count, engine, within, parts, part_bytes)
     if parts == 1 or kernel is None or isinstance(engine.mapped, str):
         return count(*within, parts)
     return WeighedSplit(count, engine.mapped, within, parts, (max(PAGES_MIN, _PAGES_PER_PART * parts), WEIGHED))
@@ -118,4 +125,4 @@ class WeighedSplit:
         return list(map(Part, starts, (after - first for first, after in pairwise(ends))))
 
 
-Split: TypeAlias = SplitPass | WeighedSplit
+Split: TypeAlias = SplitPass | WeighedSplit | SizedSplit

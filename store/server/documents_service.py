@@ -224,15 +224,17 @@ class DocumentsService(Service):
         return read_ts, await self.applied_catalog_at(read_ts, request.at)
 
     async def split(self, request: documents_pb2.SplitRequest) -> Message:
-        """Return at most ``parts`` ranges of about as many rows each, which together are the requested range."""
-        parts = check_parts(request.parts)
+        """Return at most ``parts`` ranges of about as many rows each, or of about ``part_bytes`` each, which together
+        are the requested range."""
+        parts, part_bytes = check_parts(request.parts), request.part_bytes or None
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
         with self.host.process.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table, read_ts, request.at)
             lower, upper, _ = range_bounds(request.range, view.table.key)
-            counting = self.host.meta.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
+            within = scan_range(view.table, None, lower, upper)
+            counting = self.host.meta.store.split(*within, parts, read_ts, part_bytes)
             while not await self.host.process.scan(counting.step):
                 pass
             found = table_parts(view, counting.parts(), lower, upper)

@@ -1,7 +1,7 @@
-"""Key ranges that cut a table into parts of about equal numbers of rows: a Spark job's partitions.
+"""Key ranges that cut a table into parts of about equal numbers of rows, or of bytes: a Spark job's partitions.
 
-The counting is :class:`~cortado.store.mvcc.split.SplitPass`'s; here its boundaries, which are keys of stored rows,
-become bounds that a caller can scan with: whole primary keys.
+The boundaries are keys of stored rows, found by one of :mod:`cortado.store.mvcc.weighed_split`'s ways. Here they become
+bounds that a caller can scan with: whole primary keys.
 """
 
 from __future__ import annotations

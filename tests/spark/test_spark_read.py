@@ -10,6 +10,9 @@ import pytest
 from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pyspark_cortado import keys
+from pyspark_cortado.options import read_options
+from pyspark_cortado.reader import prepare_read, table_schema
 from support.spark_tables import SparkTables
 
 pytestmark = pytest.mark.spark
@@ -41,6 +44,30 @@ def test_partitions_hold_about_equally_many_rows(tables: SparkTables) -> None:
     assert sum(counts) == 4_000
     assert len(counts) == 3
     assert max(counts) - min(counts) <= 40
+
+
+def test_a_small_table_is_one_partition(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.put_many(_people(4_000))
+    assert tables.read(table).rdd.getNumPartitions() == 1
+
+
+def test_partitions_have_about_equally_many_bytes_at_one_timestamp(
+    tables: SparkTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tables.make(PERSON)
+    table.put_many({"id": n, "name": "x" * (20 if n < 3_000 else 2_000)} for n in range(3_300))
+    monkeypatch.setattr(keys, "PARTITION_BYTES", 100_000)
+    options = read_options({"endpoint": tables.endpoint, "table": table.full_name})
+    reader = prepare_read(options, *table_schema(options))
+    table.put_many({"id": n, "name": "new"} for n in range(50))
+    table.delete(2_000)
+    rows = [[row for batch in reader.read(part) for row in batch.to_pylist()] for part in reader.partitions()]
+    assert [row["id"] for part in rows for row in part] == list(range(3_300))
+    assert {len(row["name"]) for part in rows for row in part} == {20, 2_000}
+    written = [sum(len(row["name"]) for row in part) for part in rows]
+    assert 7 <= len(rows) <= 12
+    assert max(written) < 1.2 * 100_000
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])

@@ -52,7 +52,7 @@ ROUNDABOUT_MAX: Final = {
     "raft": 2.5,
     "schema": 1.7,
     "store": 1.5,
-    "spark_connector": 2.0,
+    "spark_connector": 1.5,
     "proto": 0.9,
     "tests": 0.7,
     "benchmarks": 1.3,

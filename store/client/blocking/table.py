@@ -248,9 +248,15 @@ class Table(Generic[D]):
         return run(self._core.window(start, end, after=after, until=until, parts=parts, **bounds))
 
     def split(
-        self, parts: int, start: KeyLike = None, end: KeyLike = None, *, at: At = None
+        self,
+        parts: int,
+        start: KeyLike = None,
+        end: KeyLike = None,
+        *,
+        part_bytes: int | None = None,
+        at: At = None,
     ) -> tuple[Timestamp, list[KeyRange]]:
-        return run(self._core.split(parts, start, end, at=at))
+        return run(self._core.split(parts, start, end, part_bytes=part_bytes, at=at))
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 

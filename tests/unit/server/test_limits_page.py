@@ -22,7 +22,7 @@ from cortado.store.h2.limits import H2Limits
 from cortado.store.jobs import job
 from cortado.store.keys import decimals, keyspace, names
 from cortado.store.kv.operations import DEFAULT_LIMITS
-from cortado.store.mvcc import paging
+from cortado.store.mvcc import paging, sized_split
 from cortado.store.process.limits import NodeLimits
 from cortado.store.quotas import changes as quota_changes
 from cortado.store.replica.duties import large_transactions
@@ -144,6 +144,7 @@ SAID = {
     "aggregates of a request": count(aggregates.AGGREGATES_MAX),
     "fields of a group": count(aggregates.GROUP_FIELDS_MAX),
     "parts of a split": count(split.PARTS_MAX),
+    "parts of a split by size": count(sized_split.PARTS_MAX),
     "keys of a deleted range": count(DEFAULT_LIMITS.delete_range_keys_max),
     "bytes of a deleted range": size(DEFAULT_LIMITS.delete_range_read_bytes_max),
     "changes of an update": count(changes.CHANGES_MAX),

@@ -29,7 +29,7 @@ def test_a_table_is_all_that_a_read_needs() -> None:
     assert options.connection.endpoint == "127.0.0.1:7621"
     assert options.connection.timeout_s == 30
     assert (options.at, options.columns, options.key_start, options.key_end) == (None, None, None, None)
-    assert (options.partitions, options.schema_version) == (4, None)
+    assert (options.partitions, options.schema_version) == (None, None)
     assert (options.hold, options.reads_anywhere) == (True, False)
     options = read_options({"table": "nyc.flights", "hold": "false", "replicaRead": "nearest"})
     assert (options.hold, options.reads_anywhere) == (False, True)
