@@ -38,6 +38,11 @@ def run_core(client: Client, work: Coroutine[Any, Any, T]) -> T:
     return cast("T", client._waited(work)) if isinstance(client, _OnLoop) else run(work)
 
 
+def loop_of(client: Client) -> asyncio.AbstractEventLoop | None:
+    """Return the loop of a client of asyncio; None for one of threads."""
+    return client._loop if isinstance(client, _OnLoop) else None
+
+
 class _OnLoop:
     """A part of the asyncio face, with the names of the synchronous one."""
 

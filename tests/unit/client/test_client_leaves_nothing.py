@@ -7,11 +7,8 @@ import gc
 import multiprocessing
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +18,7 @@ from cortado.proto.v1 import kv_pb2
 from cortado.store.client import AsyncClient, Client
 from cortado.store.client.blocking.drive import run
 from support.fake_server import FakeServer, header
+from support.remains import own_threads, sockets_to
 from support.server_process import wait_until
 
 
@@ -36,22 +34,6 @@ def server() -> Iterator[FakeServer]:
         running.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(header=header())
         running.handlers["KeyValue.Scan"] = two_pages
         yield running
-
-
-def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("cortado-")]
-
-
-def sockets_to(endpoint: str) -> int:
-    """Return the number of this process's connections to the port of ``endpoint``."""
-    mine = set()
-    for each in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):
-            mine.add(str(each.readlink()))
-    port = f":{int(endpoint.rpartition(':')[2]):04X}"
-    tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
-    lines = [line.split() for table in tables for line in table]
-    return sum(fields[2].endswith(port) and f"socket:[{fields[9]}]" in mine for fields in lines)
 
 
 def test_a_closed_client_leaves_neither_threads_nor_sockets(server: FakeServer) -> None:
