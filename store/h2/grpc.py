@@ -7,8 +7,10 @@ that hold a status; one without a message is the trailers alone.
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import ClassVar, Final
 
 from cortado.errors import InvalidArgument, TooLarge, Unsupported
@@ -20,6 +22,7 @@ _SMALL_BYTES: Final = 1_024
 """A piece of fewer bytes is joined to those before it."""
 
 _TIMEOUT: Final = re.compile(rb"([0-9]{1,8})([HMSmun])")
+_TIMEOUT_MAX: Final = 99_999_999
 _UNIT_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _ESCAPED: Final = re.compile(rb"[^\x20-\x24\x26-\x7e]")
 
@@ -28,6 +31,28 @@ RESPONSE_HEAD: Final = b"\x88" + block([(b"content-type", CONTENT_TYPE)])
 OK_TRAILERS: Final = block([(b"grpc-status", b"0")])
 ACCEPTED_ENCODINGS: Final = block([(b"grpc-accept-encoding", b"identity")])
 """Stands in the refusal of a compressed message."""
+
+
+class Code(IntEnum):
+    """The codes of ``grpc-status``."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
 
 
 class MessageTooLarge(TooLarge):
@@ -113,6 +138,15 @@ def timeout_s(value: bytes) -> float:
     if found is None:
         raise InvalidArgument("metadata.grpc-timeout", "is no duration, such as 10S or 250m", repr(value[:20]))
     return int(found[1]) * _UNIT_S[found[2]]
+
+
+def timeout_text(seconds: float) -> bytes:
+    """Return a ``grpc-timeout`` of at least ``seconds``. It is rounded up to three digits, so that calls repeat it."""
+    number, unit = max(1, math.ceil(seconds * 1e3)), b"m"
+    if number > _TIMEOUT_MAX:
+        number, unit = min(math.ceil(seconds), _TIMEOUT_MAX), b"S"
+    step = 10 ** max(0, len(str(number)) - 3)
+    return b"%d%b" % (min(-(-number // step) * step, _TIMEOUT_MAX), unit)
 
 
 def status_trailers(code: int, message: str, metadata: Iterable[tuple[str, str | bytes]] = ()) -> bytes:

@@ -135,6 +135,15 @@ def from_status(encoded: bytes) -> CortadoError:
     return Internal(problem=status.message) if info is None else _rebuilt(info.reason, dict(info.metadata))
 
 
+def error_in(encoded: bytes) -> CortadoError | None:
+    """Return the error of a serialized ``google.rpc.Status``; None if it holds none of ours."""
+    try:
+        info = _info_of(status_pb2.Status.FromString(encoded))
+    except DecodeError:
+        return None
+    return None if info is None else _rebuilt(info.reason, dict(info.metadata))
+
+
 def was_answered(error: grpc.RpcError) -> bool:
     """True if a Cortado server itself ended the call, so that the error's class says what happened to a write."""
     return _error_info(error) is not None

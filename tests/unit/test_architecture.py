@@ -92,6 +92,7 @@ NODE = (
     }
 )
 CLIENT = SHARED | {
+    "cortado.store.h2",
     "cortado.store.ports.addresses",
     "cortado.store.auth.tokens",
     "cortado.store.observe.measures",

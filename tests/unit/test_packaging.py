@@ -64,7 +64,6 @@ EXTRAS_OF = {
     "cortado.store.aggregate": ["server", "spark"],
     "cortado.store.filter": ["server", "spark"],
     "cortado.store.gateway": ["gateway"],
-    "cortado.store.h2": ["server"],
     "cortado.store.keys": ["server"],
     "cortado.store.log_files": ["server"],
     "cortado.store.mvcc": ["server"],

@@ -62,7 +62,7 @@ ROUNDABOUT_MAX: Final = {
 }
 """Roundabout sentences in a hundred, by folder. These numbers only go down."""
 ROUNDABOUT_SLACK: Final = 0.5
-UNUSED_BEYOND: Final[dict[str, str]] = {"store/h2/client.py ClientConnection": "the Python client is being moved to it"}
+UNUSED_BEYOND: Final[dict[str, str]] = {}
 CLOCKS: Final = re.compile(r"\btime\.(monotonic|perf_counter|process_time|thread_time)(_ns)?\(\)")
 TIMED_BEYOND: Final = {
     "tests/support/server_process.py": "the deadline of a wait",
