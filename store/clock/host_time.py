@@ -22,7 +22,7 @@ wrong as well):
   is harmless: a hybrid clock stands still until it is overtaken. To be ahead stays until an epoch ends.
 - *Never far ahead of most voters.* Of N voters, take the (N/2 + 1)th smallest clock; those that are not known count as
   the smallest. While a majority of the clocks is right, it is not ahead of a right one. No more than ``max_offset_ms``
-  above it is issued.
+  above it is issued. A leader that knows too few clocks does not serve yet.
 - *Small steps are slewed* (chrony and ntpd step a little at a start): the line moves to the wall clock by at most one
   part in twenty of the time that went by. Steps that follow each other faster than that become a jump.
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Set
 from typing import Final
 
-from cortado.store.clock.host_time import HostTime
+from cortado.store.clock.host_time import HostTime, Majority
 from cortado.store.clock.spans import exact_span_text
 from cortado.store.process.peer_clocks import ClockOffset, PeerClocks
 
@@ -38,7 +38,7 @@ class ClockWatch:
         self._peers = PeerClocks(max_offset_ms, election_ms_max=election_ms_max)
         self._said_jump = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._voters: Callable[[], Set[str]]
+        self._voters: Callable[[], Set[str]] = frozenset
         self._on_bounds: Callable[[bool], bool]
 
     def start(self, voters: Callable[[], Set[str]], on_bounds: Callable[[bool], bool]) -> None:
@@ -62,6 +62,16 @@ class ClockWatch:
         """Return the clock of each recently heard peer, beside ours."""
         return self._peers.offsets(self._monotonic_ms(), self._time.offsets_ms()[0])
 
+    def knows_majority(self) -> bool:
+        """Return whether enough voters' clocks are known to bound the time that this node issues. It leads no earlier:
+        a wrong clock of its own would go unnoticed until then."""
+        return self._majority(self._voters()) is not None or not self._voters() - {self._node_id}
+
+    def _majority(self, voters: Set[str]) -> Majority | None:
+        """Return the majority's clock; None if too few clocks are known, or if there is no other voter to be one of."""
+        others = voters - {self._node_id}
+        return self._peers.majority(others, self._monotonic_ms()) if len(others) < len(voters) else None
+
     def compare(self) -> None:
         """Follow a jump that a majority confirms. Do not lead with a clock that is out of bounds with a majority."""
         now_ms, clocks, time = self._monotonic_ms(), self._peers, self._time
@@ -73,7 +83,7 @@ class ClockWatch:
             _LOG.warning("the wall clock was set, as most nodes' clocks confirm: it is followed")
         elif not others and time.follow_wall_alone():
             _LOG.warning("the wall clock was set, and went on evenly since then: it is followed")
-        time.peers_say(clocks.majority(others, now_ms) if len(others) < len(voters) else None)
+        time.peers_say(self._majority(voters))
         is_off = clocks.is_out_of_bounds(voters, now_ms, wall_ms)
         if self._on_bounds(is_off) and is_off:
             _LOG.warning("this host's clock is off by more than max-clock-offset-ms from most nodes': set it right")

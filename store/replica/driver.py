@@ -100,7 +100,7 @@ class Driver:
         self.after_round: Callable[[], None] = _nothing
         """Called after each round: the snapshots look there at the log's needs."""
         self.measures = RoundMeasures()
-        self.leadership = Leadership(group.node_id, log)
+        self.leadership = Leadership(group.node_id, log, group.process.clock_watch.knows_majority)
         self.inbox = Inbox(monotonic_ms)
         phases = self._phase_table()
         of_phases = ([phases[each] for each in round_] for round_ in ROUNDS)

@@ -3,13 +3,15 @@
 ::
 
     FOLLOWER ──── the log names this node as leader ────► ELECTED
-       ▲                                                     │  its first own entry of the term is applied
+       ▲                                                     │  its first own entry of the term is applied,
+       │                                                     │  and enough voters' clocks are known
        │◄──────────── another leader, or another term ───────┤
        │                                                     ▼
        `◄──────────── another leader, or another term ──── READY        evaluates writes, answers reads
 
 An elected leader may not evaluate yet: entries that an earlier leader committed may wait to be applied, and timestamps
-that it gave out lie below those of these entries.
+that it gave out lie below those of these entries. Nor may one that has just started, and has heard no other clock
+yet: if its own is wrong, its timestamps would stay.
 
 The order of events is fixed: a term of our own is lost before the next one is gained, so that nothing appended in one
 is answered in the other.
@@ -17,6 +19,7 @@ is answered in the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,13 +52,15 @@ Event: TypeAlias = Lost | Elected | Established
 class Leadership:
     """One group's leadership, as this node saw it last."""
 
-    def __init__(self, node_id: str, log: RaftLog) -> None:
+    def __init__(self, node_id: str, log: RaftLog, knows_time: Callable[[], bool]) -> None:
+        """``knows_time`` tells whether enough clocks are known to bound the time that this node issues."""
         self._node_id = node_id
         self._log = log
+        self._knows_time = knows_time
         self.is_elected = False
         """True from the election to its loss; evaluating begins later, with the first own entry applied."""
         self.is_ready = False
-        """True from the first own entry of the term that is applied."""
+        """True from the first own entry of the term that is applied, once the clocks of enough voters are known."""
         self._term = 0
         self._seen_leader = ""
         self._transferee = ""
@@ -117,7 +122,7 @@ class Leadership:
             if not self.is_elected:
                 self.is_elected, self._term = True, log.term
                 events.append(Elected(self._term))
-            if not self.is_ready and log.is_leader:
+            if not self.is_ready and log.is_leader and self._knows_time():
                 self.is_ready, self._transferee = True, ""
                 events.append(Established())
         elif leader:

@@ -8,6 +8,7 @@ election takes milliseconds, and is the same each time.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -23,6 +24,7 @@ from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.retentions import KEEP_ALL
 from cortado.store.host.host import Host
 from cortado.store.process.limits import NodeLimits
+from cortado.store.process.peer_clocks import FORGOTTEN_MS
 from cortado.store.process.process import NodeIdentity, Surroundings
 from cortado.store.process.range_copies import Answer, Ask
 from cortado.store.process.storage_thread import Done, Job
@@ -247,6 +249,9 @@ class World:
         self.ranges_read = 0
         self.silent: set[str] = set()
         """Nodes that answer no node that repairs its data."""
+        self.tells_clocks = True
+        """A node hears a peer's clock with its first message, and now and then, unless the test has told it one."""
+        self._told_to_ms: dict[tuple[str, int, str], float] = {}
         self.fetch_bytes_per_s = 0
         """How fast snapshots come over; 0: at once."""
         self.held_links: set[tuple[str, str]] = set()
@@ -367,10 +372,17 @@ class World:
     def _arrive(self, sender: str, group_id: int, message: Message) -> None:
         place = self.places.get(message.to)
         if (sender, message.to) not in self.cuts and place is not None and place.is_running:
+            heard = (place.node_id, place.lives, sender)
+            if self.tells_clocks and self._told_to_ms.get(heard, 0.0) <= self.now_ms:
+                apart_ms = self.places[sender].wall_offset_ms - place.wall_offset_ms
+                self.tell_clock(place.node, sender, apart_ms - 1, apart_ms + 1)
+                self._told_to_ms[heard] = self.now_ms + FORGOTTEN_MS / 2
             place.node.receive(sender, group_id, [message.body])
 
     def tell_clock(self, node: Host, peer: str, low_ms: float, high_ms: float) -> None:
         """Let ``node`` hear that the peer's wall clock minus its own lies between these."""
+        node_id = node.process.identity.node_id
+        self._told_to_ms[node_id, self.places[node_id].lives, peer] = math.inf
         own_ms, _ = node.process.host_time.offsets_ms()
         node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
 

@@ -18,12 +18,13 @@ class SaidByTheLog:
     term: int = 1
     is_leader: bool = False
     may_lead: bool = True
+    knows_time: bool = True
     roster: Roster = field(default_factory=lambda: Roster.of(MEMBERS, ()))
 
 
 def leadership() -> tuple[Leadership, SaidByTheLog]:
     said = SaidByTheLog()
-    return Leadership("n1", cast(RaftLog, said)), said
+    return Leadership("n1", cast(RaftLog, said), lambda: said.knows_time), said
 
 
 def test_a_leader_is_elected_and_then_established_with_its_first_own_entry() -> None:
@@ -38,6 +39,19 @@ def test_a_leader_is_elected_and_then_established_with_its_first_own_entry() -> 
     assert seen.is_ready
     assert seen.is_up_to_date
     assert seen.observe() == []
+
+
+def test_a_leader_is_established_once_it_knows_the_time() -> None:
+    seen, log = leadership()
+    log.leader, log.term, log.is_leader, log.knows_time = "n1", 2, True, False
+    assert seen.observe() == [Elected(2)]
+    assert not seen.is_ready
+    assert not seen.is_up_to_date
+    log.knows_time = True
+    assert seen.observe() == [Established()]
+    log.knows_time = False
+    assert seen.observe() == []
+    assert seen.is_ready, "what it knew bounds its time for as long as it can lead"
 
 
 def test_a_term_is_lost_before_the_next_one_is_gained() -> None:

@@ -10,6 +10,7 @@ import pytest
 from cortado.errors import InvalidArgument, NotLeader, ResourceExhausted, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.declare import create_database
+from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.host.host import Host
@@ -390,6 +391,29 @@ def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() ->
             world.tell_clock(n2, peer, -3_600_001, -3_599_999)
         assert n2.process.clock.reading().wall_ms - n1.process.clock.reading().wall_ms <= 251
         assert n2.process.host_time.jump_ms() == 0
+
+    world.run(scenario)
+
+
+def test_a_leader_that_has_heard_no_clock_since_its_start_serves_nothing_yet() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        _n1, _n2, n3 = await world.grow("n1", "n2", "n3")
+        world.tells_clocks = False
+        for each in world.places.values():
+            each.crash()
+        world.places["n3"].wall_offset_ms = 3_600_000
+        n3 = await world.places["n3"].start()
+        await world.places["n2"].start()
+        world.places["n2"].node.meta.driver.veto("another leads", True)
+        await world.until(lambda: n3.meta.driver.leadership.is_elected, "the node with the wrong clock is elected")
+        await world.sleep(5_000)
+        assert not n3.meta.driver.leadership.is_ready
+        world.tells_clocks = True
+        await world.led()
+        result = await n3.meta.write(put("k", b"v"))
+        assert result.ts.wall_ms <= NOW_MS + world.now_ms + MAX_OFFSET_MS + 1
 
     world.run(scenario)
 
