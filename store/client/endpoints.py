@@ -6,6 +6,7 @@ gRPC is imported when a connection is made: the command line checks endpoints be
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from cortado.store.client.arguments import shown, text, texts
 from cortado.store.files.named_files import read_named
 
 if TYPE_CHECKING:
+    import ssl
+
     import grpc
 
 Endpoints: TypeAlias = str | Sequence[str]
@@ -78,32 +81,56 @@ class Tls:
         return _pem(self.ca, self.names.ca).decode("ascii", "replace")
 
     def _credentials(self) -> grpc.ChannelCredentials:
-        """Return the files' content. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        """Return the files' content, for gRPC. Raises as :meth:`context`."""
         import grpc
+
+        self.context()
+        ca = _pem(self.ca, self.names.ca)
+        if self.cert is None or self.key is None:
+            return grpc.ssl_channel_credentials(ca)
+        return grpc.ssl_channel_credentials(ca, _pem(self.key, self.names.key), _pem(self.cert, self.names.cert))
+
+    def context(self) -> ssl.SSLContext:
+        """Return the files' content, for a connection that speaks HTTP/2. Raises InvalidArgument naming the file that
+        is missing, unreadable or no PEM."""
+        import ssl
 
         if (self.cert is None) != (self.key is None):
             given = "cert" if self.key is None else "key"
             raise InvalidArgument("tls", "must have both cert and key, or neither", f"{given} alone")
-        ca = _pem(self.ca, self.names.ca)
-        if self.cert is None or self.key is None:
-            return grpc.ssl_channel_credentials(ca)
-        key, cert = _pem(self.key, self.names.key), _pem(self.cert, self.names.cert)
-        if Path(self.cert).is_file() and Path(self.key).is_file():
-            # OpenSSL reads files by itself, and a pipe has been read.
-            self._check_pair(self.cert, self.key)
-        return grpc.ssl_channel_credentials(ca, key, cert)
+        ca = self.authorities()
+        key = b"" if self.key is None else _pem(self.key, self.names.key)
+        cert = b"" if self.cert is None else _pem(self.cert, self.names.cert)
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        made.set_alpn_protocols(["h2"])
+        try:
+            made.load_verify_locations(cadata=ca)
+        except ssl.SSLError:
+            raise InvalidArgument(self.names.ca, "holds no certificate", str(self.ca)) from None
+        if self.cert is not None and self.key is not None:
+            if Path(self.cert).is_file() and Path(self.key).is_file():
+                self._load_pair(made, self.cert, self.key)
+            else:
+                # OpenSSL reads files by itself, and a pipe has been read.
+                with tempfile.NamedTemporaryFile() as file:
+                    file.write(cert + b"\n" + key)
+                    file.flush()
+                    self._load_pair(made, file.name, file.name)
+        return made
 
-    def _check_pair(self, cert: str | Path, key: str | Path) -> None:
-        """Check that certificate and key fit: gRPC would say only that it cannot make a handshake."""
+    def _load_pair(self, context: ssl.SSLContext, cert: str | Path, key: str | Path) -> None:
+        """Load a certificate and its key. Raises InvalidArgument if they do not fit, or are encrypted."""
         import ssl
 
         try:
             # For an encrypted key OpenSSL would ask for the password on the terminal.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: b"")
+            context.load_cert_chain(cert, key, password=lambda: b"")
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
-                raise InvalidArgument(self.names.key, f"is not the key of {cert}", str(key)) from None
-            raise InvalidArgument(self.names.cert, f"holds no certificate, or {key} no key", str(cert)) from None
+                raise InvalidArgument(self.names.key, f"is not the key of {self.cert}", str(self.key)) from None
+            problem = f"holds no certificate, or {self.key} no key"
+            raise InvalidArgument(self.names.cert, problem, str(self.cert)) from None
 
 
 _PEM_BYTES_MAX: Final = 1 << 20

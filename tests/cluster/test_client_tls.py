@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -169,6 +170,22 @@ def test_files_that_cannot_be_used_are_named(
     with pytest.raises(InvalidArgument) as raised:
         Client("127.0.0.1:1", tls=Tls(**paths))  # type: ignore[arg-type]
     assert raised.value.field == field
+
+
+def test_an_authority_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n")
+    with pytest.raises(InvalidArgument, match=r"tls\.ca: holds no certificate"):
+        Tls(tmp_path / "ca.crt").context()
+
+
+def test_certificate_and_key_may_come_from_pipes(certifier: Certifier, tmp_path: Path) -> None:
+    mine = certifier.client("mine")
+    for name, file in (("cert", mine.cert), ("key", mine.key)):
+        os.mkfifo(tmp_path / name)
+        threading.Thread(target=(tmp_path / name).write_bytes, args=(file.read_bytes(),)).start()
+    tls = Tls(mine.ca, tmp_path / "cert", tmp_path / "key")
+    assert tls.context().cert_store_stats()["x509_ca"] == 1
+    assert tls.context().cert_store_stats()["x509_ca"] == 1
 
 
 def test_a_key_of_another_certificate_is_named(certifier: Certifier) -> None:
