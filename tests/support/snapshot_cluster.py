@@ -238,7 +238,10 @@ class _Transport:
     def _deliver(self, group_id: int, message: Message) -> None:
         sender = self._member
         if sender.lives == self._life and self._cluster.are_joined(sender.node_id, message.to):
-            self._cluster.members[message.to].node.receive(sender.node_id, group_id, [message.body])
+            receiver = self._cluster.members[message.to].node
+            own_ms, _ = receiver.process.host_time.offsets_ms()
+            receiver.observe_peer_clock(sender.node_id, own_ms - 1, own_ms + 1)
+            receiver.receive(sender.node_id, group_id, [message.body])
 
     async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         cluster, receiver = self._cluster, self._member.node_id
