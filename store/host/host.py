@@ -44,7 +44,7 @@ from cortado.store.process.snapshot_files import delete_files, group_of, names_i
 from cortado.store.process.snapshot_settings import SnapshotSettings
 from cortado.store.process.storage_thread import Storage
 from cortado.store.replica.context import GroupContext
-from cortado.store.replica.group_range import META_GROUP
+from cortado.store.replica.group_range import META_GROUP, GroupRange
 from cortado.store.replica.replica import Replica
 from cortado.store.replica.write.log_entry import ENTRY_OVERHEAD_BYTES
 
@@ -55,6 +55,8 @@ _BAD_CLOCK: Final = "clock"
 class Host:
     """Make it, :meth:`start` it on a running loop, :meth:`stop` it there. Everything but scans runs on the loop."""
 
+    groups: Sequence[GroupRange] = (META_GROUP,)
+    """The groups that a start opens. Tests have more of them, with ranges that never change."""
     meta: Replica
     """The replica of the group that holds the catalogue and the members; set once the host is started."""
     log_thread: Storage
@@ -72,7 +74,7 @@ class Host:
         retention_ms: int = KEEP_ALL,
         joining: Roster | None = None,
     ) -> None:
-        """Without a log it begins a group of one. If it is ``joining``, it stays empty until a leader brings it up:
+        """Without a log it begins groups of one. If it is ``joining``, it stays empty until a leader brings it up:
         ``joining`` are the members that let it in, which it hears until it has a log. A leader keeps old versions for
         ``retention_ms``.
 
@@ -108,10 +110,10 @@ class Host:
         )
         """Reads all that is stored again and again."""
         self._joining = joining
-        self._make_thread = around.thread
-        self._make_here = around.here
+        self._around = around
         self._started_ms = around.monotonic_ms()
-        self._replicas: dict[int, Replica] = {}
+        self.replicas: dict[int, Replica] = {}
+        """By group, once the host is started."""
 
     # --- start and stop ---------------------------------------------------------------------------------------
 
@@ -122,24 +124,28 @@ class Host:
         Raises DataLoss if the stored data is damaged, ResourceExhausted if there is no room to begin a log.
         """
         loop = asyncio.get_running_loop()
-        opened = open_group(self.process, META_GROUP, self.process.log_files.take_groups(), joining=self._joining)
+        stored = self.process.log_files.take_groups()
+        opened = [open_group(self.process, of, stored, joining=self._joining) for of in self.groups]
         self.log_thread = self._make_log_storage(loop)
-        self.storage_thread = self._make_thread(loop, "storage")
-        group = GroupContext(self.process, self.log_thread, self.storage_thread, *opened)
-        self.meta = self._replicas[META_GROUP.group_id] = Replica(group)
+        self.storage_thread = self._around.thread(loop, "storage")
+        for each in opened:
+            self.process.budget.keep(each.store.kept)
+            group = GroupContext(self.process, self.log_thread, self.storage_thread, *each)
+            self.replicas[each.of.group_id] = Replica(group)
+        self.meta = self.replicas[META_GROUP.group_id]
         self.meta.driver.on_configured = self._connect
         self.loop_delay.start(loop)
         self.process.clock_watch.start(self._voters, self._veto_clock)
         await self._delete_strange_snapshots()
-        for each in self._replicas.values():
-            await each.look_for_leftovers()
+        for replica in self.replicas.values():
+            await replica.look_for_leftovers()
         await self._verify()
-        for each in self._replicas.values():
-            await each.serve()
+        for replica in self.replicas.values():
+            await replica.serve()
 
     async def _delete_strange_snapshots(self) -> None:
         """Delete the snapshot files that belong to no group here; each replica looks after its own."""
-        files, groups = self.process.snapshot_files, self._replicas.keys()
+        files, groups = self.process.snapshot_files, self.replicas.keys()
         await self.process.scan(
             lambda: delete_files(files, [name for name in names_in(files) if group_of(name) not in groups])
         )
@@ -153,24 +159,24 @@ class Host:
                 continue
             damage = Damage.of_disorder(each)
             _LOG.critical("stored data is damaged: %s", damage.what)
-            for replica in self._replicas.values():
+            for replica in self.replicas.values():
                 replica.integrity.found(damage)
         await self.patrol.walk(self.process.limits.walk_ms)
         self.patrol.start()
 
     def _patrol_found(self, damage: Damage) -> None:
         """Report a find, on the scan thread. Bad items in a state that is being replaced are no damage of it."""
-        for each in self._replicas.values():
+        for each in self.replicas.values():
             if not each.store.unreadable:
                 each.integrity.found(damage)
 
     def _found_segment(self, damage: SegmentDamage) -> None:
         """Report a damaged log file, which may hold entries of every group."""
-        for each in self._replicas.values():
+        for each in self.replicas.values():
             each.integrity.found_segment(damage)
 
     def _is_readable(self) -> bool:
-        return any(not each.store.unreadable for each in self._replicas.values())
+        return any(not each.store.unreadable for each in self.replicas.values())
 
     def _connect(self, roster: Roster) -> None:
         """Connect to the members of the meta group, which every node is one of."""
@@ -179,26 +185,26 @@ class Host:
         self.process.clock_watch.compare()
 
     def _make_log_storage(self, loop: asyncio.AbstractEventLoop) -> Storage:
-        thread = self._make_thread(loop, "log")
-        if self._make_here is None:
+        thread = self._around.thread(loop, "log")
+        if self._around.here is None:
             return thread
-        return LogStorage(thread, self._make_here(loop), self.process.monotonic_ms)
+        return LogStorage(thread, self._around.here(loop), self.process.monotonic_ms)
 
     @property
     def refused_for(self) -> str:
         """Return why there was no room for the last writes; empty while they go well. It is known while :meth:`start`
         waits, which lasts until committed entries can be applied."""
-        return next((each.driver.refused_for for each in self._replicas.values() if each.driver.refused_for), "")
+        return next((each.driver.refused_for for each in self.replicas.values() if each.driver.refused_for), "")
 
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish the work in flight, end the threads. A leader hands over first if it can, and serves
         until then, so that callers find the next one at once."""
         if hand_over and not self.process.life.is_stopping:
-            for each in self._replicas.values():
+            for each in self.replicas.values():
                 await each.hand_over()
         self.process.life.is_stopping = True
         await self.patrol.stop()
-        for each in self._replicas.values():
+        for each in self.replicas.values():
             await each.stop()
         self.log_thread.stop()
         self.storage_thread.stop()
@@ -210,19 +216,19 @@ class Host:
 
     def replica_of(self, key: LogicalKey) -> Replica:
         """Return the replica of the group that holds ``key``."""
-        [replica] = [each for each in self._replicas.values() if each.holds(key)]
+        [replica] = [each for each in self.replicas.values() if each.holds(key)]
         return replica
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """Take a peer's messages from the transport; the peer has presented itself. Messages for a group without a
         replica here are dropped."""
-        replica = self._replicas.get(group_id)
+        replica = self.replicas.get(group_id)
         if replica is not None:
             replica.driver.receive(sender, bodies)
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """Read a snapshot's bytes from ``offset`` on, for a peer. Raises NotFound if there is no such snapshot."""
-        replica = self._replicas.get(group_id)
+        replica = self.replicas.get(group_id)
         if replica is None:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
         return replica.snapshot_sender.read(snapshot_id, offset)
@@ -230,7 +236,7 @@ class Host:
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         """Read the stored items of a range, or of its first part, for a peer that repairs its own. Raises NotFound,
         Unavailable if the data is no state."""
-        replica = self._replicas.get(group_id)
+        replica = self.replicas.get(group_id)
         if replica is None:
             raise NotFound("group", str(group_id))
         return await replica.read_range(ask)
@@ -250,7 +256,7 @@ class Host:
 
     def use_scan_kernel(self, kernel: SliceReader, threads: int) -> None:
         """Let ``kernel`` read slices of scans from now on, and streamed scans on ``threads`` threads."""
-        for each in self._replicas.values():
+        for each in self.replicas.values():
             each.store.kernel = kernel
         self.process.scan_threads.widen(threads)
 
@@ -263,5 +269,5 @@ class Host:
 
     def _veto_clock(self, is_off: bool) -> bool:
         """Veto leading with a clock that is out of bounds: it would carry all others along."""
-        is_new = [each.driver.veto(_BAD_CLOCK, is_off) for each in self._replicas.values()]
+        is_new = [each.driver.veto(_BAD_CLOCK, is_off) for each in self.replicas.values()]
         return any(is_new)

@@ -64,7 +64,6 @@ def open_group(
     group_id, log_files = of.group_id, process.log_files
     member = process.identity.as_member(process.identity.storage_id)
     store = VersionStore(process.engine)
-    store.kept.room, process.budget.kept = process.budget.room_for_kept, store.kept
     machine = StateMachine(process.engine, store, of)
     stored = stored_log(stored_groups, group_id, owner=member.storage_id)
     if stored.is_empty and joining is None and machine.state == AppliedState():

@@ -11,10 +11,12 @@ nothing on both. So an entry names that safepoint.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import DELETE_KIND, PUT_KIND, has_expired
@@ -45,13 +47,15 @@ NO_READS: Final = Reads()
 class Seen:
     """Notes of one evaluation, or of all that share an entry."""
 
-    __slots__ = ("_collected_suffix", "_noted", "collected", "ranges")
+    __slots__ = ("_collected_suffix", "_noted", "_within", "collected", "ranges")
 
-    def __init__(self, collected: Timestamp = ZERO) -> None:
-        """Deletes at or below ``collected``, and versions that have expired there, count as nothing."""
+    def __init__(self, collected: Timestamp = ZERO, within: tuple[bytes, bytes] = (b"", ABOVE_KEYS)) -> None:
+        """Deletes at or below ``collected``, and versions that have expired there, count as nothing. :meth:`reads` are
+        ``within`` these bounds: the keys of another group follow another log, and differ between replicas."""
         self._noted: dict[LogicalKey, bytes] = {}
         self.ranges: list[tuple[bytes, bytes]] = []
         self.collected = collected
+        self._within = within
         self._collected_suffix = bytes(collected).translate(INVERTED)
 
     def __bool__(self) -> bool:
@@ -98,11 +102,18 @@ class Seen:
 
     def reads(self, bytes_max: int) -> Reads:
         """Return as many of them as fit ``bytes_max``: the ranges only if all keys do."""
+        first, behind = self._within
         keys = sorted(self._noted)
+        keys = keys[bisect_left(keys, first) : bisect_left(keys, behind)]
         size = sum(map(len, keys)) + _SEEN_OVERHEAD_BYTES * len(keys)
-        range_bytes = sum(len(start) + len(end) + 8 for start, end in self.ranges)
+        ranges, range_bytes = set(), 0
+        for low, high in self.ranges:
+            start, end = max(low, first), min(high, behind)
+            if start < end:
+                ranges.add((start, end))
+                range_bytes += len(start) + len(end) + 8
         is_whole = size + range_bytes <= bytes_max
         while size > bytes_max:
             size -= len(keys.pop()) + _SEEN_OVERHEAD_BYTES
-        ranges = sorted(set(self.ranges)) if is_whole else ()
-        return Reads(keys, [self._noted[key] or NOTHING for key in keys], ranges, self.collected)
+        versions = [self._noted[key] or NOTHING for key in keys]
+        return Reads(keys, versions, sorted(ranges) if is_whole else (), self.collected)

@@ -46,10 +46,10 @@ _KEPT_PARTS: Final = 4
 
 
 class Budget:
-    """The bytes that calls and chunks share. Everything here runs on the node's loop, but for ``room_for_kept``."""
+    """The bytes that calls and chunks share. Everything here runs on the node's loop, but for ``room_for``."""
 
     def __init__(self, limits: NodeLimits) -> None:
-        self.kept: Kept | None = None
+        self.kept: list[Kept] = []
         self._kept_bytes_max = limits.kept_bytes_max
         self.bytes_max = limits.in_flight_bytes_max - limits.entries_bytes_set_aside
         kept_bytes = self.bytes_max // _KEPT_PARTS
@@ -60,15 +60,22 @@ class Budget:
         """Return the bytes that both hold."""
         return self.calls.bytes + self.chunks.bytes
 
-    def room_for_kept(self) -> int:
-        """Return how many bytes columns may hold now. On any thread."""
-        return max(0, min(self._kept_bytes_max, self.bytes_max - self.in_flight_bytes()))
+    def keep(self, kept: Kept) -> None:
+        """Let the columns of one replica share the room of all kept columns."""
+        self.kept.append(kept)
+        kept.room = lambda: self.room_for(kept)
+
+    def room_for(self, kept: Kept) -> int:
+        """Return how many bytes these columns may hold beside the others now. On any thread."""
+        room = min(self._kept_bytes_max, self.bytes_max - self.in_flight_bytes())
+        return max(0, room - sum([each.bytes for each in self.kept if each is not kept]))
 
     def took(self) -> None:
         """Take memory back from kept columns, if calls and chunks have come to need it."""
-        room = self.room_for_kept()
-        if self.kept is not None and self.kept.bytes > room:
-            self.kept.shrink(room)
+        for each in self.kept:
+            room = self.room_for(each)
+            if each.bytes > room:
+                each.shrink(room)
 
     def room(self, share: Share) -> int:
         """Return how many bytes ``share`` may still take; below 0 if too much arrived already."""
@@ -105,9 +112,10 @@ class Share:
         self.count += count
         self.bytes += size_bytes
         # Looked at here, since each call comes by: mostly there is nothing to take back.
-        kept = self._budget.kept
-        if kept is not None and kept.bytes:
-            self._budget.took()
+        for kept in self._budget.kept:
+            if kept.bytes:
+                self._budget.took()
+                break
         return Held(self, size_bytes, count)
 
     def refusal(self) -> ResourceExhausted:

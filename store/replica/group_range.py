@@ -9,6 +9,7 @@ from typing import Final
 from cortado.store.engine.interface import ABOVE_KEYS, Space
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.groups import SEGMENT_BYTES
+from cortado.store.keys.keyspace import META_SPACE
 from cortado.store.replica.snapshots.marker import applied_key
 
 FIRST_KEY: Final = b"\x00"
@@ -22,6 +23,11 @@ class GroupRange:
     group_id: int
     data: tuple[bytes, bytes]
     segment: bytes
+
+    @property
+    def holds_meta(self) -> bool:
+        """Return whether the catalogue and the cluster's state are the group's."""
+        return self.data[0] <= META_SPACE < self.data[1]
 
     @property
     def requests(self) -> tuple[bytes, bytes]:

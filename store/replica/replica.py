@@ -106,18 +106,19 @@ class Replica:
             on_damage=lambda damage: self.store.on_damage(damage),
         )
         """Removes old versions and dropped data."""
-        self.duties.add("collection", self.collector.run)
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
         self.leases = Leases(group, driver, self.reads, write=self.keep_house, would_free=self.collector.would_free)
         """Keeps old versions from being collected."""
-        self.duties.add("ending leases", self.leases.run)
         self.jobs = JobRunner(group, driver, self.reads, write=self._write_step, catalog=self.catalog)
         """Long work that the leader does step by step."""
-        self.duties.add("running jobs", self.jobs.run)
         self.large_transactions = LargeTransactions(group, driver, write=self.keep_house)
         """Puts committed large transactions in place."""
-        self.duties.add("large transactions", self.large_transactions.run)
+        if group.of.holds_meta:
+            self.duties.add("collection", self.collector.run)
+            self.duties.add("ending leases", self.leases.run)
+            self.duties.add("running jobs", self.jobs.run)
+            self.duties.add("large transactions", self.large_transactions.run)
         self.members = Membership(
             driver, group.node_id, lambda: process.clock.reading().wall_ms, lambda: self.roles.appended
         )

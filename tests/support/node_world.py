@@ -33,6 +33,7 @@ from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import NOW_MS
+from support.simulation.groups import ONE_GROUP, Groups
 from support.simulation.loop import NodeLoop, Scheduler
 
 T = TypeVar("T")
@@ -204,6 +205,7 @@ class Place:
             retention_ms=world.retention_ms,
             joining=None if self.is_first else self.joined,
         )
+        self.node.groups = world.groups
         await self.node.start()
         self.is_running = True
         return self.node
@@ -233,8 +235,11 @@ class World:
         settings: RaftSettings | None = None,
         retention_ms: int = KEEP_ALL,
         writes_here: bool = False,
+        groups: Groups = ONE_GROUP,
     ) -> None:
-        """``writes_here``: the loop runs small writes of the log itself while the disk is quick."""
+        """``writes_here``: the loop runs small writes of the log itself while the disk is quick. ``groups`` divide the
+        keys of each node."""
+        self.groups = groups
         self.limits = limits or NodeLimits()
         self.writes_here = writes_here
         self.retention_ms = retention_ms

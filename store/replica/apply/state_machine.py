@@ -35,13 +35,13 @@ from cortado.store.mvcc.staged import moves_staged
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import latest_expiry, suffix_of
 from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.apply.own_state import OwnState
 from cortado.store.replica.collection.removals import Removals, remove_densely
 from cortado.store.replica.features.registration import Registered
 from cortado.store.replica.feed.index import IndexWriter
 from cortado.store.replica.feed.recent import Applied
 from cortado.store.replica.group_range import GroupRange
 from cortado.store.replica.repair.ranges import give_up
-from cortado.store.replica.snapshots.marker import applied_key, reset_key
 from cortado.store.replica.write.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.replica.write.request_table.table import RequestTable
 
@@ -59,7 +59,7 @@ class StateMachine:
         self._engine = engine
         self._versions = versions
         self._group_id = of.group_id
-        self._state_key, self._reset_key = applied_key(of.group_id), reset_key(of.group_id)
+        self._own = OwnState(engine, of)
         self._record_left: bytes | None = None
         self.state = self.load()
         """The applied state that is durable, as the loop knows it."""
@@ -68,7 +68,7 @@ class StateMachine:
         """The last :meth:`apply`'s changes, entry by entry: for the loop, until the next one begins."""
         self.are_safepoints_damaged = False
         """The past is not served until they are repaired, or an entry says which hold now."""
-        self.features = Registered(versions, lambda key: self.snapshot(self.state.last_ts).get(key))
+        self.features = Registered(versions, lambda key: self._own.meta(versions, self.state.last_ts).get(key))
         self._was_given_up = False
         self._results = 0
         self.request_table = RequestTable(engine, versions, of)
@@ -91,17 +91,17 @@ class StateMachine:
         nothing is applied meanwhile."""
         self._versions.kept.forget()
         if self.are_safepoints_damaged:
-            self._load_safepoints(self._versions.snapshot(LARGEST))
-        self.features.repaired(self._versions.snapshot(LARGEST), self._stored())
+            self._load_safepoints(self._newest())
+        self.features.repaired(self._newest(), self._own.applied())
 
     def _begin(self) -> int:
         """Begin with the engine's state. Returns the entry up to which items may have been removed from it."""
         # A store of our own: no other part may read while the state is replaced, nor by the old state's records.
         own = VersionStore(self._engine)
         own.on_damage = lambda damage: self._versions.on_damage(damage)
-        newest = own.snapshot(LARGEST)
+        newest = self._own.meta(own, LARGEST)
         self._load_safepoints(newest)
-        self.features.load(newest, self._stored())
+        self.features.load(newest, self._own.applied())
         return 0 if self.safepoints == NO_SAFEPOINTS else self.load().index
 
     def _load_safepoints(self, newest: Reader) -> None:
@@ -115,17 +115,14 @@ class StateMachine:
 
     def mended(self) -> None:
         """Let the features load again: items were put in place below the log's back. On the loop."""
-        self.features.mended(self._versions.snapshot(LARGEST), self._stored())
+        self.features.mended(self._newest(), self._own.applied())
 
-    def _stored(self) -> AppliedState:
-        """Return the durable applied state. On any thread, so past what the loop has decoded."""
-        with self._engine.read() as txn:
-            return AppliedState.decode_stored(txn.get(Space.META, self._state_key))
+    def _newest(self) -> Reader:
+        return self._own.meta(self._versions, LARGEST)
 
     def load(self) -> AppliedState:
         """Return the engine's applied state: at the start, and after a snapshot was installed below this object."""
-        with self._engine.read() as txn:
-            self._record_left = encoded = txn.get(Space.META, self._state_key)
+        self._record_left = encoded = self._own.record()
         return AppliedState.decode_stored(encoded)
 
     def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Reader:
@@ -144,7 +141,7 @@ class StateMachine:
         self.features.begin()
         self._results = 0
         with self._taken_back_without_room(), self._engine.write() as txn:
-            if txn.get(Space.META, self._state_key) != self._record_left:
+            if txn.get(Space.META, self._own.key) != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
             before, safepoints = state, self.safepoints
             index = IndexWriter(txn, self._group_id, state.changed_ts)
@@ -160,7 +157,7 @@ class StateMachine:
             state = replace(state, changed_ts=changed_ts)
             invariant(state.is_after(before), "what an applied state says does not fall", before, state)
             record = state.encode()
-            txn.put(Space.META, self._state_key, record)
+            txn.put(Space.META, self._own.key, record)
         self._record_left = record
         return state
 
@@ -185,24 +182,24 @@ class StateMachine:
             # Perhaps a feature's record. While damage beside it is in doubt nothing can be told, and the known state
             # stands.
             with suppress(CortadoError):
-                self.features.load_again(self._versions.snapshot(LARGEST), self._stored())
+                self.features.load_again(self._newest(), self._own.applied())
                 self._was_given_up = False
 
     def begin(self, state: AppliedState) -> None:
         """Write the first transaction of a group's first member. Raises as :meth:`apply`."""
         with self._engine.write() as txn:
-            txn.put(Space.META, self._state_key, state.encode())
+            txn.put(Space.META, self._own.key, state.encode())
         self.state = self.load()
 
     def log_reset(self) -> bytes | None:
         """Return how to reset the log to the installed snapshot, if that was not done."""
         with self._engine.read() as txn:
-            return txn.get(Space.META, self._reset_key)
+            return txn.get(Space.META, self._own.reset_key)
 
     def forget_log_reset(self) -> None:
         """Forget the log's reset: it is done. Raises as :meth:`apply`."""
         with self._engine.write() as txn:
-            txn.delete(Space.META, self._reset_key)
+            txn.delete(Space.META, self._own.reset_key)
 
     def _apply_entry(
         self, txn: WriteTransaction, index: IndexWriter, state: AppliedState, entry: Entry

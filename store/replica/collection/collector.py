@@ -111,7 +111,7 @@ class Collector:
         self._monotonic_ms = group.process.monotonic_ms
         self._retention_ms = group.process.retention_ms
         self._horizon = Horizon()
-        self._pieces = Pieces(())
+        self._pieces = Pieces(group.of.data, ())
         self._retentions = Retentions({}, ZERO)
         self._dropped: tuple[Timestamp, list[Dropped]] | None = None
         self._written_ms = 0.0
@@ -166,7 +166,7 @@ class Collector:
 
     async def run(self) -> None:
         """For as long as this node leads."""
-        self._pieces, self._retentions = Pieces(()), Retentions({}, ZERO)
+        self._pieces, self._retentions = Pieces(self._group.of.data, ()), Retentions({}, ZERO)
         while True:
             async with self._turns:
                 began_ms = self._monotonic_ms()
@@ -243,7 +243,7 @@ class Collector:
         if self._catalog(applied).changed_ts != retentions.changed_ts:
             retentions = await self._process.scan(lambda: retentions_of(Catalog(applied)))
         if retentions.tables != self._retentions.tables:
-            self._pieces = Pieces(retentions.tables)
+            self._pieces = Pieces(self._group.of.data, retentions.tables)
         self._retentions = retentions
         is_wanted = self.pending > 0 or any(map(self._waits, await self._drops()))
         if is_wanted and self._shortest_ms():

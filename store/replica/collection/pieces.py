@@ -1,4 +1,4 @@
-"""The places that may have garbage: the keyspace in pieces, and of each since when something was written there.
+"""The places that may have garbage: a group's keys in pieces, and of each since when something was written there.
 
 If little is overwritten, a pass over everything would cost more than it finds. So each piece remembers the first write
 since it was last looked at. Once the safepoint is well above that, it is due::
@@ -14,11 +14,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.collection.safepoints import OF_THE_CLUSTER
-from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, meta_range, table_range
 from cortado.store.mvcc.versions import Item
 
@@ -52,12 +52,12 @@ class Piece:
 class Pieces:
     """One leader's. On the loop."""
 
-    def __init__(self, table_ids: Iterable[int]) -> None:
-        """``table_ids`` have safepoints of their own: no piece is of several safepoints."""
-        bounds = [*OF_THE_CLUSTER, *map(table_range, table_ids)]
-        self._starts: list[bytes] = sorted(
-            {b"", META_SPACE, TABLE_SPACE, *(bound for each in bounds for bound in each)}
-        )
+    def __init__(self, within: tuple[bytes, bytes], table_ids: Iterable[int]) -> None:
+        """``within`` is the range of the group's keys. ``table_ids`` have safepoints of their own: no piece is of
+        several safepoints."""
+        first, self._end = within
+        bounds = {META_SPACE, TABLE_SPACE, *chain(*OF_THE_CLUSTER, *map(table_range, table_ids))}
+        self._starts: list[bytes] = [first, *sorted(each for each in bounds if first < each < self._end)]
         self._pieces = [Piece(start, ZERO) for start in self._starts]
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Pieces:
 
     def end_of(self, piece: Piece) -> bytes:
         place = self._place(piece.start)
-        return self._starts[place + 1] if place + 1 < len(self._starts) else ABOVE_KEYS
+        return self._starts[place + 1] if place + 1 < len(self._starts) else self._end
 
     def divide(self, piece: Piece, start: bytes) -> Piece:
         """Return the rest of ``piece``, from ``start`` on, as one of its own; or the same if there are enough."""

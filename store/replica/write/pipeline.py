@@ -72,8 +72,8 @@ class Pipeline:
         self.waiting: deque[Proposed] = deque()
         """The proposals in line."""
         self._draw = Drawing(limits.examined_percent).draw
-        self._segment = group.of.segment
-        self.open = Batch(self._segment)
+        self._of = group.of
+        self.open = Batch(self._of.segment)
         """The batch that is evaluated, and not appended yet."""
         # Holds the one write that the open batch had no room for; else None.
         self._next: Batch | None = None
@@ -239,7 +239,7 @@ class Pipeline:
         self._appended_bytes += batch.size_bytes
         self._forgetting.appended(batch)
         if self._next is None:
-            self.open = Batch(self._segment)
+            self.open = Batch(self._of.segment)
             self._layers.push(self.open.layer)
         else:
             self.open, self._next = self._next, None
@@ -318,7 +318,7 @@ class Pipeline:
         batch = self.open
         self.room.admit_effect(proposal, size_bytes, batch.size_bytes, self._appended_bytes)
         if batch.commands and (is_alone or batch.size_bytes + size_bytes > self.batch_bytes_max):
-            batch = self._next = Batch(self._segment, seen=self._draw_seen())
+            batch = self._next = Batch(self._of.segment, seen=self._draw_seen())
             self._layers.push(batch.layer)
         return batch
 
@@ -327,7 +327,7 @@ class Pipeline:
         # While values are moved, followers that are further, or less far, find them elsewhere.
         if len(self._log.configuration.members) < 2 or self.features.is_moving or not self._draw(self._monotonic_ms()):
             return None
-        return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
+        return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest), self._of.data)
 
     # --- answering ---------------------------------------------------------------------------------------------
 
@@ -474,7 +474,7 @@ class Pipeline:
         self._appended_bytes = sum(batch.size_bytes for batch in kept)
         self._forgetting.restart(kept)
         self._answered = min(self._answered, len(kept))
-        self.open, self._next = Batch(self._segment), None
+        self.open, self._next = Batch(self._of.segment), None
         self._layers = Layers([*(batch.layer for batch in kept), self.open.layer])
         self._follow()
 

@@ -145,19 +145,19 @@ def test_what_is_kept_has_the_room_that_calls_and_chunks_leave_and_gives_it_back
     limits = NodeLimits(in_flight_bytes_max=NodeLimits().in_flight_bytes_min, kept_bytes_max=20 * MIB)
     budget = Budget(limits)
     _, store = a_machine()
-    store.kept.room, budget.kept = budget.room_for_kept, store.kept
+    budget.keep(store.kept)
     kept = opened(store, at(15))
     assert kept is not None
-    assert budget.room_for_kept() == 20 * MIB
+    assert store.kept.room() == 20 * MIB
     keep(kept, at(15))
     call = budget.calls.take(90 * MIB)
-    assert budget.room_for_kept() == 20 * MIB
+    assert store.kept.room() == 20 * MIB
     assert store.kept.bytes == PIECE_BYTES
     chunk = budget.chunks.add(32 * MIB)
-    assert budget.room_for_kept() == 6 * MIB
+    assert store.kept.room() == 6 * MIB
     assert store.kept.bytes == PIECE_BYTES
     more = budget.chunks.add(6 * MIB)
-    assert (budget.room_for_kept(), store.kept.bytes) == (0, 0)
+    assert (store.kept.room(), store.kept.bytes) == (0, 0)
     keep(kept, at(15))
     assert store.kept.bytes == 0
     for held in (call, chunk, more):
@@ -166,13 +166,31 @@ def test_what_is_kept_has_the_room_that_calls_and_chunks_leave_and_gives_it_back
     assert store.kept.bytes == PIECE_BYTES
 
 
+def test_the_replicas_of_a_process_share_the_room_for_kept_columns() -> None:
+    limits = NodeLimits(in_flight_bytes_max=NodeLimits().in_flight_bytes_min, kept_bytes_max=20 * MIB)
+    budget = Budget(limits)
+    stores = [a_machine()[1] for _ in range(2)]
+    for each in stores:
+        budget.keep(each.kept)
+        kept = opened(each, at(15))
+        assert kept is not None
+        keep(kept, at(15))
+    room = 20 * MIB - PIECE_BYTES
+    assert [(each.kept.bytes, each.kept.room()) for each in stores] == [(PIECE_BYTES, room)] * 2
+    held = budget.chunks.add(budget.bytes_max - PIECE_BYTES)
+    assert [each.kept.bytes for each in stores] == [0, PIECE_BYTES]
+    held.leave()
+    budget.chunks.add(budget.bytes_max)
+    assert [each.kept.bytes for each in stores] == [0, 0]
+
+
 def test_a_chunk_that_is_let_in_takes_memory_back() -> None:
     limits = NodeLimits(in_flight_bytes_max=NodeLimits().in_flight_bytes_min)
 
     async def scenario() -> None:
         budget = Budget(limits)
         _, store = a_machine()
-        store.kept.room, budget.kept = budget.room_for_kept, store.kept
+        budget.keep(store.kept)
         kept = opened(store, at(15))
         assert kept is not None
         keep(kept, at(15))
@@ -187,6 +205,6 @@ def test_a_node_keeps_within_its_own_budget() -> None:
     async def scenario() -> None:
         async with running_node(limits=NodeLimits(kept_bytes_max=5 * MIB)) as node:
             assert node.meta.store.kept.room() == 5 * MIB
-            assert node.process.budget.kept is node.meta.store.kept
+            assert node.process.budget.kept == [node.meta.store.kept]
 
     run(scenario)

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 FILES_MAX: Final = 94
-FUNCTIONS_MAX: Final = 502
-CALLS_MAX: Final = 1_307
+FUNCTIONS_MAX: Final = 501
+CALLS_MAX: Final = 1_306
 CROSSINGS_MAX: Final = 945
 """These numbers only go down. ``tools/trace_put.py --list`` shows where the calls are."""
 SLACK: Final = 0.05
