@@ -51,8 +51,8 @@ fuzz-frames: setup ## Ten minutes of random bytes, frames and header blocks to H
 test-packages: setup ## Build the packages; install them in empty environments, on each Python and at the lower bounds
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest tests/packaging $(PYTEST_ARGS)
 
-sim: setup ## Simulate clusters, each from one seed: SEED=41, or SEEDS=1000 START=0 JOBS=2; RUNS=forced
-	@PYTHONPATH=tests $(PYTHON_BIN)/python -m support.simulation $(foreach name,SEED SEEDS START JOBS RUNS,$(if $($(name)),\
+sim: setup ## Simulate clusters, each from one seed: SEED=41, or SEEDS=1000 START=0 JOBS=2; RUNS=forced GROUPS=2
+	@PYTHONPATH=tests $(PYTHON_BIN)/python -m support.simulation $(foreach name,SEED SEEDS START JOBS RUNS GROUPS,$(if $($(name)),\
 		--$(shell echo $(name) | tr A-Z a-z) $($(name))))
 
 lint: setup ## Style, imports and formatting

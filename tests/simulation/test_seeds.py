@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,16 +28,28 @@ from support.simulation.run import Outcome, simulate
 SEEDS: Final = int(os.environ.get("SIM_SEEDS", "100"))
 REACHING_SEEDS: Final = 400
 CHUNK: Final = 5
+TWO_FROM: Final = 10_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """Run every seed, by as many processes as there are cores."""
-    chunks = [list(range(start, min(start + CHUNK, SEEDS))) for start in range(0, SEEDS, CHUNK)]
+    """Run every seed."""
+    return run_all(range(SEEDS), groups=1)
+
+
+@pytest.fixture(scope="module")
+def outcomes_of_two() -> list[Outcome]:
+    """Run others, with two groups."""
+    return run_all(range(TWO_FROM, TWO_FROM + SEEDS // 4), groups=2)
+
+
+def run_all(seeds: range, groups: int) -> list[Outcome]:
+    """Run seeds by as many processes as there are cores."""
+    chunks = [list(seeds[at : at + CHUNK]) for at in range(0, len(seeds), CHUNK)]
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        return list(chain.from_iterable(pool.map(run_chunk, chunks)))
+        return list(chain.from_iterable(pool.map(partial(run_chunk, groups=groups), chunks)))
 
 
 reaching = pytest.mark.skipif(
@@ -47,6 +60,11 @@ reaching = pytest.mark.skipif(
 def test_whatever_goes_wrong_nothing_acknowledged_is_lost_and_no_answer_is_false(outcomes: list[Outcome]) -> None:
     assert len(outcomes) == SEEDS
     failed = [describe(outcome) for outcome in outcomes if outcome.violations]
+    assert not failed, "\n".join(failed)
+
+
+def test_each_of_two_groups_on_the_same_hosts_keeps_every_promise(outcomes_of_two: list[Outcome]) -> None:
+    failed = [describe(outcome) for outcome in outcomes_of_two if outcome.violations]
     assert not failed, "\n".join(failed)
 
 

@@ -13,6 +13,7 @@ from cortado.errors import ResourceExhausted
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
 from support.simulation.disk import Changes, Disk, SimulatedEngine, SimulatedThread
+from support.simulation.groups import META_ID, ONE_GROUP
 from support.simulation.loop import NodeLoop, Scheduler
 
 # --- the loop --------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ class Machine:
 
     def __init__(self, seed: int = 0) -> None:
         self.scheduler = Scheduler()
-        self.disk = Disk(self.scheduler, random.Random(seed))
+        self.disk = Disk(self.scheduler, random.Random(seed), ONE_GROUP)
         self.disk.sync_ms = (10, 10)
         self.outcomes: list[object] = []
         self.restart()
@@ -247,7 +248,7 @@ def test_equal_contents_have_equal_digests_whatever_the_way_to_them() -> None:
             what: Changes = [(Space.DATA, key, value)]
             machine.disk.commit(what)
             machine.disk.finish_sync()
-        return machine.disk.digest
+        return machine.disk.digests[META_ID]
 
     assert disk_after((b"a", b"1"), (b"b", b"2")) == disk_after((b"b", b"0"), (b"a", b"1"), (b"b", b"2"))
     assert disk_after((b"a", b"1"), (b"a", None)) == disk_after()

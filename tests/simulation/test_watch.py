@@ -13,8 +13,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.process.limits import NodeLimits
 from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.snapshots.marker import applied_key
 from support.simulation.cluster import Cluster
-from support.simulation.watch import APPLIED_KEY, Watch
+from support.simulation.groups import META_ID
+from support.simulation.watch import Watch
 
 
 @dataclass
@@ -27,8 +29,8 @@ class FakeLog:
 def idle_node() -> SimpleNamespace:
     """Return a node with nothing in flight."""
     pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
-    replica = SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline))
-    return SimpleNamespace(meta=replica, process=SimpleNamespace(limits=NodeLimits()))
+    replica = SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline), log=FakeLog())
+    return SimpleNamespace(replicas={META_ID: replica}, process=SimpleNamespace(limits=NodeLimits()))
 
 
 @dataclass
@@ -38,7 +40,6 @@ class FakeLife:
     node_id: str
     host: Any
     loop: Any
-    log: FakeLog = field(default_factory=FakeLog)
     node: Any = field(default_factory=idle_node)
     is_listening: bool = True
 
@@ -48,13 +49,12 @@ class Scene:
 
     def __init__(self, *node_ids: str) -> None:
         self.cluster = Cluster("scene")
-        self.watch = Watch(self.cluster)
+        self.watch = Watch(self.cluster, META_ID)
         self.watch.term_in_memory = self._term_in_memory  # type: ignore[assignment]
         self.truncated: set[tuple[str, int]] = set()
         self.lives: dict[str, FakeLife] = {}
         for node_id in node_ids:
             host = self.cluster.add_host(node_id)
-            self.watch.attach(host)
             host.lives = 1
             life = FakeLife(node_id, host, SimpleNamespace(name=f"{node_id}#1", is_dead=False))
             life.loop.life = life
@@ -68,10 +68,11 @@ class Scene:
         self.lives[node_id] = FakeLife(node_id, before.host, loop)
         loop.life = self.lives[node_id]
 
-    def _term_in_memory(self, life: FakeLife, index: int) -> int | None:
-        if (life.node_id, index) in self.truncated:
+    def _term_in_memory(self, log: FakeLog, index: int) -> int | None:
+        [node_id] = [life.node_id for life in self.lives.values() if life.node.replicas[META_ID].log is log]
+        if (node_id, index) in self.truncated:
             return None
-        return self.watch._logs[life.node_id].entries[index][0]
+        return self.watch._logs[node_id].entries[index][0]
 
     def write(self, node_id: str, *changes: tuple[Space, bytes, bytes | None]) -> None:
         disk = self.cluster.hosts[node_id].disk
@@ -91,11 +92,11 @@ class Scene:
 
     def apply(self, node_id: str, index: int, term: int, value: bytes = b"v") -> None:
         state = AppliedState(index=index, term=term, last_ts=Timestamp(0, 1_000 + index, 0))
-        self.write(node_id, (Space.DATA, b"k%d" % index, value), (Space.META, APPLIED_KEY, state.encode()))
+        self.write(node_id, (Space.DATA, b"k%d" % index, value), (Space.META, applied_key(META_ID), state.encode()))
 
     def says(self, node_id: str, *, term: int, leader: str = "", committed: int = 0) -> None:
         life = self.lives[node_id]
-        life.log = FakeLog(term, leader, committed)
+        life.node.replicas[META_ID].log = FakeLog(term, leader, committed)
         self.watch.after_step(life.loop)
 
     def found(self, *words: str) -> bool:

@@ -4,6 +4,7 @@
 
     make sim SEED=41                      one seed, with its trace
     make sim SEEDS=1000 START=5000 JOBS=2 many; the trace of those that fail
+    make sim SEEDS=100 GROUPS=2           two groups divide the keys, on the same hosts
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain
 
+from support.simulation.groups import ONE_GROUP, TWO_GROUPS
 from support.simulation.messengers import MODES
 from support.simulation.run import Outcome, simulate
 
+GROUPS = {len(each): each for each in (ONE_GROUP, TWO_GROUPS)}
 _TRACE_LINES = 60
 _CHUNK = 20
 
@@ -29,19 +32,19 @@ def main() -> int:
     # The nodes' logs are part of no verdict, and writing them costs more than the run.
     logging.disable(logging.CRITICAL)
     if arguments.seed is not None:
-        outcome = simulate(arguments.seed, runs=arguments.runs)
+        outcome = simulate(arguments.seed, runs=arguments.runs, groups=GROUPS[arguments.groups])
         _say(describe(outcome, trace_lines=len(outcome.trace)))
         return 1 if outcome.violations else 0
-    return _many(range(arguments.start, arguments.start + arguments.seeds), arguments.jobs, arguments.runs)
+    return _many(range(arguments.start, arguments.start + arguments.seeds), arguments)
 
 
-def _many(seeds: range, jobs: int, runs: str | None) -> int:
+def _many(seeds: range, arguments: argparse.Namespace) -> int:
     began_s = time.monotonic()
     counts: Counter[str] = Counter()
     failed: list[Outcome] = []
     done = 0
     chunks = [list(seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK)]
-    for outcome in chain.from_iterable(_map(chunks, jobs, runs)):
+    for outcome in chain.from_iterable(_map(chunks, arguments)):
         done += 1
         counts += outcome.counts
         if outcome.violations:
@@ -56,20 +59,20 @@ def _many(seeds: range, jobs: int, runs: str | None) -> int:
     return 1 if failed else 0
 
 
-def _map(chunks: list[list[int]], jobs: int, runs: str | None) -> map[list[Outcome]]:
-    run = partial(run_chunk, runs=runs)
-    if jobs == 1:
+def _map(chunks: list[list[int]], arguments: argparse.Namespace) -> map[list[Outcome]]:
+    run = partial(run_chunk, runs=arguments.runs, groups=arguments.groups)
+    if arguments.jobs == 1:
         return map(run, chunks)
-    pool = ProcessPoolExecutor(jobs)
+    pool = ProcessPoolExecutor(arguments.jobs)
     return pool.map(run, chunks)  # type: ignore[return-value]
 
 
-def run_chunk(seeds: list[int], runs: str | None = None) -> list[Outcome]:
+def run_chunk(seeds: list[int], runs: str | None = None, groups: int = 1) -> list[Outcome]:
     """Run several; traces are kept of those that fail."""
     logging.disable(logging.CRITICAL)
     outcomes = []
     for seed in seeds:
-        outcome = simulate(seed, runs=runs)
+        outcome = simulate(seed, runs=runs, groups=GROUPS[groups])
         if not outcome.violations:
             outcome.trace.clear()
         outcomes.append(outcome)
@@ -82,7 +85,8 @@ def describe(outcome: Outcome, trace_lines: int = _TRACE_LINES) -> str:
     lines += outcome.trace[-trace_lines:]
     lines += [f"  violation: {each[:2_000]}" for each in outcome.violations[:5]]
     if outcome.violations:
-        lines.append(f"  replay it: make sim SEED={outcome.seed}")
+        groups = f" GROUPS={outcome.groups}" if outcome.groups > 1 else ""
+        lines.append(f"  replay it: make sim SEED={outcome.seed}{groups}")
     return "\n".join(lines) + "\n"
 
 
@@ -102,6 +106,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=200, help="how many to run")
     parser.add_argument("--start", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--groups", type=int, choices=GROUPS, default=1, help="how many divide the keys")
     parser.add_argument("--runs", choices=MODES, help="how messages of many calls are answered, not as each seed says")
     return parser.parse_args()
 

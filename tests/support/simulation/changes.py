@@ -16,6 +16,7 @@ from cortado.store.mvcc.versions import timestamp_of
 from cortado.store.replica.feed.history import VersionsPass
 from cortado.store.replica.feed.indexed import IndexPass, Progress
 from cortado.store.replica.feed.oldest import OldestChanges, Window
+from cortado.store.replica.group_range import GroupRange
 from support.simulation.cluster import Cluster
 
 RANGES: Final = (
@@ -26,24 +27,27 @@ RANGES: Final = (
 BOUNDS: Final = 6
 
 
-def check_changes(cluster: Cluster, source: random.Random) -> Iterator[str]:
-    """Yield the problems of a window, of any replica, a sentence each."""
+def check_changes(cluster: Cluster, of: GroupRange, source: random.Random) -> Iterator[str]:
+    """Yield the problems of a window, of any replica of a group, a sentence each."""
+    ranges = [(max(start, of.data[0]), min(end, of.data[1])) for start, end in RANGES]
+    ranges = [(start, end) for start, end in ranges if start < end]
     for host in cluster.hosts.values():
         life = host.life
         if life is None or not hasattr(life, "node"):
             continue
-        store, position = life.node.meta.store, life.node.meta.applied.last_ts
+        replica = life.node.replicas[of.group_id]
+        store, position = replica.store, replica.applied.last_ts
         with store.engine.read() as txn:
-            keys = [key for start, end in RANGES for key in txn.keys(Space.DATA, start, end, max_items=1 << 20)[0]]
+            keys = [key for start, end in ranges for key in txn.keys(Space.DATA, start, end, max_items=1 << 20)[0]]
         times = {timestamp_of(key[-12:]) for key in source.sample(keys, min(BOUNDS, len(keys)))}
         for after, until in combinations(sorted({ZERO, position, *times}), 2):
-            for start, end in RANGES:
+            for start, end in ranges:
                 events_max = source.choice((1, 4, 1_000))
                 try:
                     wanted = by_versions(store, start, end, after, until, events_max)
                 except SnapshotTooOld:
                     continue
-                found = by_index(store, start, end, after, until, events_max)
+                found = by_index(store, of.group_id, start, end, after, until, events_max)
                 cluster.counts["windows that the index had" if found else "windows that the index had not"] += 1
                 if found is not None and found != wanted:
                     yield f"{host.node_id}: of ({after}, {until}] the index says {found}, the versions say {wanted}"
@@ -60,10 +64,16 @@ def by_versions(
 
 
 def by_index(
-    store: VersionStore, start: bytes, end: bytes, after: Timestamp, until: Timestamp, events_max: int
+    store: VersionStore,
+    group_id: int,
+    start: bytes,
+    end: bytes,
+    after: Timestamp,
+    until: Timestamp,
+    events_max: int,
 ) -> Window | None:
     """Return the window by the index, or None if the index does not know it."""
-    search = IndexPass(store, 1, start, end, OldestChanges(after, until, events_max), after)
+    search = IndexPass(store, group_id, start, end, OldestChanges(after, until, events_max), after)
     progress = search.step()
     while progress is Progress.MORE:
         progress = search.step()

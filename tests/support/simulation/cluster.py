@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cortado.errors import CortadoError, InvalidArgument, NotLeader, Unavailable
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.replica.read.read_timestamps import Stale
+from cortado.store.replica.replica import Replica
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk
+from support.simulation.groups import META_ID
 from support.simulation.loop import NodeLoop, Scheduler
 from support.simulation.network import Network
 from support.simulation.process import Host, Life, NodeOptions, expected_end, make_node
@@ -38,6 +39,7 @@ class Cluster:
     def __init__(self, seed: str, options: NodeOptions | None = None) -> None:
         self.seed = seed
         self.options = options or NodeOptions()
+        self.groups = self.options.groups
         self.scheduler = Scheduler()
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -50,13 +52,13 @@ class Cluster:
         self.ended: list[Life] = []
         self.on_host: Callable[[Host], None] = lambda _host: None
         self.on_wipe: Callable[[Host], None] = lambda _host: None
-        self.on_lost_entries: Callable[[Host, Sequence[int]], None] = lambda _host, _indexes: None
+        self.on_lost_entries: Callable[[Host, int, Sequence[int]], None] = lambda _host, _group_id, _indexes: None
         self.true_time = TrueTime(self.counts, self.options.limits.ceiling_ahead_ms)
         self.members: list[str] = []
         """The members that clients know; removed nodes leave it."""
-        self.disowned: set[tuple[str, int, int]] = set()
-        """Entries (node, index, term) that a leader gave up before it stored them. Its disk may hold them for a moment,
-        later than another leader committed them; it has acknowledged none of them."""
+        self.disowned: set[tuple[int, str, int, int]] = set()
+        """Entries (group, node, index, term) that a leader gave up before it stored them. Its disk may hold them for a
+        moment, later than another leader committed them; it has acknowledged none of them."""
         self.ended_for_room: set[bytes] = set()
         """Leases that leaders ended, or tried to end, since their disks had next to nothing left."""
         self.removed: set[str] = set()
@@ -87,9 +89,6 @@ class Cluster:
 
     async def rpc(self, node_id: str, make: Callable[[NodeHost], Awaitable[T]], timeout_ms: float) -> T:
         return await self.calls.call(node_id, make, timeout_ms)
-
-    async def resolve_stale(self, node: NodeHost, stale_ms: float) -> Timestamp:
-        return await node.meta.reads.resolve(Stale(int(stale_ms)))
 
     def note(self, text: str) -> None:
         """Add a line to the trace."""
@@ -130,7 +129,7 @@ class Cluster:
 
     def add_host(self, node_id: str, *, is_first: bool = False) -> Host:
         source = random.Random(f"{self.seed}/host/{node_id}")
-        disk = Disk(self.scheduler, random.Random(f"{self.seed}/disk/{node_id}"))
+        disk = Disk(self.scheduler, random.Random(f"{self.seed}/disk/{node_id}"), self.groups)
         clock = HostClock(
             self.scheduler,
             offset_ms=source.uniform(-60, 60),
@@ -179,10 +178,25 @@ class Cluster:
     def lives(self) -> list[Life]:
         return [host.life for host in self.hosts.values() if host.life is not None]
 
-    def leader(self) -> Life | None:
-        """Return the live node that leads the highest term, if any does."""
-        leading = [life for life in self.lives() if life.is_listening and life.log.is_leader]
-        return max(leading, key=lambda life: life.node.meta.term, default=None)
+    def leader(self, group_id: int = META_ID) -> Life | None:
+        """Return the live node that leads the highest term of a group, if any does."""
+        listening = [life for life in self.lives() if life.is_listening]
+        leading = [life for life in listening if life.node.replicas[group_id].log.is_leader]
+        return max(leading, key=lambda life: life.node.replicas[group_id].term, default=None)
+
+    def leaders(self) -> list[Replica] | None:
+        """Return the replica that leads each group; None while one has no leader."""
+        leaders = [(self.leader(each.group_id), each.group_id) for each in self.groups]
+        found = [leader.node.replicas[group_id] for leader, group_id in leaders if leader is not None]
+        return found if len(found) == len(self.groups) else None
+
+    def voters(self) -> list[str]:
+        """Return the voters of all groups, as their leaders know them; none while a group has no leader."""
+        first, *others = self.leaders() or [None]
+        if first is None:
+            return []
+        both = [set(each.configuration.voters) for each in others if each is not None]
+        return [each for each in first.configuration.voters if all(each in voters for voters in both)]
 
     def bury(self) -> None:
         """Clean up after the run."""
@@ -194,14 +208,20 @@ class Cluster:
     # --- an operator's actions, on the world's loop ------------------------------------------------------------
 
     async def at_leader(
-        self, what: str, make: Callable[[NodeHost], Awaitable[T]], *, until_ms: float, quietly: bool = False
+        self,
+        what: str,
+        make: Callable[[Replica], Awaitable[T]],
+        group_id: int,
+        *,
+        until_ms: float,
+        quietly: bool = False,
     ) -> T | None:
-        """Call the leader until it worked, or time is up: then return None. A refusal of the request is noted."""
+        """Call a group's leader until it worked, or time is up: then return None. A refusal of the request is noted."""
         while self.now_ms < until_ms:
-            leader = self.leader()
+            leader = self.leader(group_id)
             if leader is not None:
                 try:
-                    return await self.rpc(leader.node_id, make, 3_000)
+                    return await self.rpc(leader.node_id, lambda node: make(node.replicas[group_id]), 3_000)
                 except (Refused, Lost, NotLeader, Unavailable):
                     pass
                 except InvalidArgument as error:
@@ -215,35 +235,46 @@ class Cluster:
         return None
 
     async def join(self, node_id: str, *, until_ms: float) -> bool:
-        """Announce a node, start it on its empty disk, and bind the two: it is a learner then."""
+        """Announce a node, start it on its empty disk, and bind the two: it is a learner of all groups then."""
         host = self.hosts.get(node_id) or self.add_host(node_id)
-        added = await self.at_leader(
-            f"add {node_id}", lambda node: node.meta.members.add(node_id, host.peer_address), until_ms=until_ms
-        )
-        # It may be there already: an earlier try may have lost its answer.
-        bound = await self.at_leader(
-            f"bind {node_id}",
-            lambda node: node.meta.bind_member(host.member),
-            until_ms=until_ms,
-        )
-        if bound is None:
-            return False
+        for each in self.groups:
+            added = await self.at_leader(
+                f"add {node_id}",
+                lambda replica: replica.members.add(node_id, host.peer_address),
+                each.group_id,
+                until_ms=until_ms,
+            )
+            # It may be there already: an earlier try may have lost its answer.
+            bound = await self.at_leader(
+                f"bind {node_id}",
+                lambda replica: replica.bind_member(host.member),
+                each.group_id,
+                until_ms=until_ms,
+            )
+            if bound is None:
+                return False
+            if each.holds_meta:
+                host.joined = bound
         self.note(f"{node_id} joined ({'added' if added is not None else 'was there'})")
-        host.cluster_id, host.joined = "sim", bound
+        host.cluster_id = "sim"
         if node_id not in self.members:
             self.members.append(node_id)
         self.start(node_id)
         return True
 
     async def promote(self, node_id: str, *, until_ms: float) -> bool:
-        """Make a learner a voter, once it has caught up."""
+        """Make a learner a voter of all groups, once it has caught up."""
+        return all([await self._promote(node_id, each.group_id, until_ms=until_ms) for each in self.groups])
+
+    async def _promote(self, node_id: str, group_id: int, *, until_ms: float) -> bool:
         while self.now_ms < until_ms:
-            leader = self.leader()
-            if leader is not None and leader.node.meta.roster.is_voter(node_id):
+            leader = self.leader(group_id)
+            if leader is not None and leader.node.replicas[group_id].roster.is_voter(node_id):
                 return True
             await self.at_leader(
                 f"promote {node_id}",
-                lambda node: node.meta.members.promote(node_id),
+                lambda replica: replica.members.promote(node_id),
+                group_id,
                 until_ms=min(until_ms, self.now_ms + 500),
                 quietly=True,
             )
@@ -252,11 +283,18 @@ class Cluster:
         return False
 
     async def remove(self, node_id: str, *, until_ms: float) -> bool:
-        """Remove a member; its process is stopped when it is out."""
-        await self.at_leader(f"remove {node_id}", lambda node: node.meta.members.remove(node_id), until_ms=until_ms)
-        leader = self.leader()
-        if leader is None or leader.node.meta.roster.member(node_id) is not None:
-            return False
+        """Remove a member from all groups, from that of the members last; its process is stopped when it is out."""
+        for each in reversed(self.groups):
+            group_id = each.group_id
+            await self.at_leader(
+                f"remove {node_id}",
+                lambda replica: replica.members.remove(node_id),
+                group_id,
+                until_ms=until_ms,
+            )
+            leader = self.leader(group_id)
+            if leader is None or leader.node.replicas[group_id].roster.member(node_id) is not None:
+                return False
         self._is_out(node_id)
         return True
 

@@ -13,6 +13,7 @@ exactly these versions must be left:
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -43,9 +44,11 @@ class Record:
     """Every version that was applied in a run, as it is stored."""
 
     def __init__(self) -> None:
-        self.items: dict[bytes, bytes] = {}
-        self.last_ts = ZERO
-        """The timestamp of the newest entry among them. The node that applies it may not have made it durable yet."""
+        self.items: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
+        """By the group that applied it."""
+        self.last_ts: dict[int, Timestamp] = {}
+        """By group, the timestamp of the newest entry among them. The node that applies it may not have made it durable
+        yet."""
         self.removed = 0
         """By the process that removed most of them."""
 
@@ -60,10 +63,11 @@ class Record:
                 return apply(machine, state, entries)
             finally:
                 # A failed commit may or may not be kept; its applied entries are committed.
+                of = machine._group_id
                 for each in machine.newly_applied:
-                    self.items.update(each.items)
-                    self.items.update(each.moved)
-                    self.last_ts = max(self.last_ts, each.last_ts)
+                    self.items[of].update(each.items)
+                    self.items[of].update(each.moved)
+                    self.last_ts[of] = max(self.last_ts.get(of, ZERO), each.last_ts)
                 self.removed = max(self.removed, machine.removals.removed)
 
         def ending(leases: Leases) -> Sequence[Lease]:

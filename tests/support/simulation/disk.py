@@ -25,6 +25,7 @@ from cortado.store.engine.interface import Disordered, LentMap, MapUse, PointRea
 from cortado.store.process.storage_thread import Done, Job
 from support.memory_engine import Items as MemoryItems
 from support.memory_engine import MemoryReads
+from support.simulation.groups import Groups, group_of
 from support.simulation.log_disk import LogDisk
 from support.simulation.loop import NodeLoop, Scheduler
 
@@ -80,10 +81,12 @@ class Disk:
     """The data that survive a crash, and the disk's behaviour. ``random`` decides how long syncs take, and which writes
     tear."""
 
-    def __init__(self, scheduler: Scheduler, source: random.Random) -> None:
+    def __init__(self, scheduler: Scheduler, source: random.Random, groups: Groups) -> None:
         self.spaces = {space: Items() for space in Space}
-        self.digest = 0
-        """The digest of DATA, REQUESTS and the applied state: equal on two replicas that stand at the same entry."""
+        self.digests: Counter[int] = Counter()
+        """By group, the digest of its DATA, REQUESTS and applied state: equal on two replicas that stand at the same
+        entry. Under 0, of items that are no group's."""
+        self._groups = groups
         self.on_durable: Callable[[Changes], None] = lambda _changes: None
         self.on_applied: Callable[[Changes], None] | None = None
         """A disk that lies does so here: the write is durable, and may be changed."""
@@ -180,7 +183,7 @@ class Disk:
         self.spaces = {space: Items() for space in Space}
         self.turned.clear()
         self.on_applied = None
-        self.digest = 0
+        self.digests.clear()
 
     def damage(self, space: Space, key: bytes, value: bytes) -> None:
         """Return this value on reads there from now on, despite later writes."""
@@ -206,7 +209,6 @@ class Disk:
         for reader in self._readers:
             reader.keep_state()
         self._readers.clear()
-        digest = self.digest
         gone: dict[tuple[Space, bytes], bytes] = {}
         for space, key, value in changes:
             items = self.spaces[space]
@@ -216,12 +218,14 @@ class Disk:
                 if turned is not None:
                     before = gone[space, key] = turned
                 self.repaired += value is not None and gone.get((space, key)) == value
+                of = group_of(self._groups, space, key)
+                digest = self.digests[of]
                 if before is not None:
                     digest -= _digest_of(space, key, before)
                 if value is not None:
                     digest += _digest_of(space, key, value)
+                self.digests[of] = digest & _DIGEST_MASK
             items.set(key, value)
-        self.digest = digest & _DIGEST_MASK
         self.on_durable(changes)
         if self.on_applied is not None:
             self.on_applied(changes)

@@ -95,7 +95,7 @@ def doubting(cluster: Cluster, doubts: Doubts | None) -> Iterator[None]:
         term, last = self.term, self.last[0]
         is_done = disown(self, index)
         if is_done:
-            cluster.disowned |= {(_life().node_id, each, term) for each in range(index, last + 1)}
+            cluster.disowned |= {(self._core.group_id, _life().node_id, each, term) for each in range(index, last + 1)}
         if is_done and doubts is not None:
             doubts.disowned(_life())
         elif not is_done:

@@ -31,8 +31,8 @@ _MOMENTS_MAX: Final = 50
 class Expirer(Client):
     """One caller, as a task on the clients' loop; with a history of its own."""
 
-    def __init__(self, cluster: Cluster, name: str, source: random.Random) -> None:
-        super().__init__(cluster, History(), name, source)
+    def __init__(self, cluster: Cluster, name: str, source: random.Random, namespace: str) -> None:
+        super().__init__(cluster, History(), name, source, namespace)
         self._moments: list[Timestamp] = []
         """Around which something that it has written expires."""
 
@@ -50,17 +50,18 @@ class Expirer(Client):
             await self._read_around()
         else:
             node = self._random.choice(self._cluster.node_ids)
-            await self._read("stale", node, KEYS, lambda node: self._cluster.resolve_stale(node, 2_000), 2_000)
+            await self._read("stale", node, KEYS, self._stale(2_000), 2_000)
 
     async def _write(self) -> None:
         self._number += 1
         key, token = self._random.choice(KEYS), f"{self.name}.{self._number}".encode()
         if self._random.random() < 0.15:
-            await self.write("delete", (key,), None, None, _delete(key))
+            await self.write("delete", (key,), None, None, _delete(self._namespace, key))
             return
         ttl_ms = self._random.choice((*TTLS_MS, 0))
         expiry = Expiry(ttl_ms) if ttl_ms else NEVER
-        call = await self.write("put", (key,), token, None, _put(KvPut(key, token, expiry=expiry), token))
+        put = _put(self._namespace, KvPut(key, token, expiry=expiry), token)
+        call = await self.write("put", (key,), token, None, put)
         if ttl_ms and call.ts is not ZERO:
             self._cluster.counts["writes that expire"] += 1
             gone = Timestamp(call.ts.epoch, call.ts.wall_ms + ttl_ms, 0)
@@ -73,13 +74,13 @@ class Expirer(Client):
             return
         at = self._random.choice(moments if self._random.random() < 0.7 or not reads else reads)
         node = self._random.choice(self._cluster.node_ids)
-        await self._read("at", node, KEYS, lambda node: node.meta.reads.resolve(at))
+        await self._read("at", node, KEYS, lambda node: self._replica(node).reads.resolve(at))
 
 
-def check_expiring(items: Mapping[bytes, bytes], expirers: Sequence[Expirer]) -> list[str]:
-    """Check each expirer's answers against the versions of the run."""
+def check_expiring(items: Mapping[bytes, bytes], expirers: Sequence[Expirer], namespace: str) -> list[str]:
+    """Check the answers of each expirer of a namespace against the versions of the run."""
     versions: dict[bytes, list[bytes]] = {key: [] for key in KEYS}
-    of_logical = {logical(key): key for key in KEYS}
+    of_logical = {logical(namespace, key): key for key in KEYS}
     for engine_key in sorted(items):
         key = of_logical.get(engine_key[:-TIMESTAMP_BYTES])
         if key is not None:

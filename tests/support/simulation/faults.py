@@ -18,6 +18,7 @@ from cortado.errors import CortadoError, InvalidArgument, PeerRefused
 from cortado.store.clock.timestamp import EPOCH_MAX
 from cortado.store.replica.controls import epoch_after
 from support.simulation.clocks import BEGAN_MS, YEAR_2071_MS
+from support.simulation.groups import META_ID, any_group
 from support.simulation.lies import Lies
 from support.simulation.log_faults import LogFaults
 from support.simulation.network import Weather
@@ -129,6 +130,10 @@ class Nemesis:
         self._cluster.counts[f"fault: {kind}"] += 1
         self._cluster.note(f"{kind} {detail}")
 
+    def _leader(self) -> Life | None:
+        """Return the leader of a group."""
+        return self._cluster.leader(any_group(self._cluster.groups, self._random))
+
     def _a_life(self) -> Life | None:
         lives = self._cluster.lives()
         return self._random.choice(lives) if lives else None
@@ -151,7 +156,7 @@ class Nemesis:
             await self._start_later(life.node_id)
 
     async def _crash_leader(self) -> None:
-        leader = self._cluster.leader()
+        leader = self._leader()
         if leader is not None:
             self.note("crash of the leader", leader.node_id)
             self._cluster.crash(leader.node_id)
@@ -170,7 +175,7 @@ class Nemesis:
         until_ms = self._cluster.now_ms + 3_000
         while self._cluster.now_ms < until_ms and not self._is_stopped:
             for life in self._cluster.lives():
-                if life.is_listening and life.node.meta.is_installing:
+                if life.is_listening and any(each.is_installing for each in life.node.replicas.values()):
                     await self._for_a_while(0, 6)
                     self.note("crash while installing", life.node_id)
                     self._cluster.crash(life.node_id)
@@ -179,7 +184,7 @@ class Nemesis:
             await self._cluster.sleep(2)
 
     async def _pause(self) -> None:
-        life = self._cluster.leader() if self._random.random() < 0.5 else self._a_life()
+        life = self._leader() if self._random.random() < 0.5 else self._a_life()
         if life is None or life.loop.is_paused:
             return
         self.note("pause", life.node_id)
@@ -189,7 +194,7 @@ class Nemesis:
             life.loop.resume()
 
     async def _clean_stop(self) -> None:
-        life = self._cluster.leader() if self._random.random() < 0.6 else self._a_life()
+        life = self._leader() if self._random.random() < 0.6 else self._a_life()
         if life is None or not life.is_listening or life.is_stopping:
             return
         self.note("clean stop", life.node_id)
@@ -226,7 +231,7 @@ class Nemesis:
         await self._cut([(a, b)])
 
     async def _leader_cut_off(self) -> None:
-        leader = self._cluster.leader()
+        leader = self._leader()
         if leader is None:
             return
         others = [node_id for node_id in sorted(self._cluster.hosts) if node_id != leader.node_id]
@@ -256,7 +261,7 @@ class Nemesis:
         self._cluster.network.weather = Weather()
 
     async def _clients_cut_off(self) -> None:
-        leader = self._cluster.leader()
+        leader = self._leader()
         if leader is not None:
             self.note("clients cut off", leader.node_id)
             self._cluster.calls.cut_off.add(leader.node_id)
@@ -275,7 +280,7 @@ class Nemesis:
             disk.sync_ms = (0.2, 1.5)
 
     async def _hanging_sync(self) -> None:
-        life = self._cluster.leader() if self._random.random() < 0.5 else self._a_life()
+        life = self._leader() if self._random.random() < 0.5 else self._a_life()
         if life is not None:
             self.note("hanging sync", life.node_id)
             life.host.disk.hangs_until_ms = self._cluster.now_ms + self._random.uniform(300, 4_000)
@@ -324,8 +329,9 @@ class Nemesis:
 
     def _may_lie(self) -> bool:
         """Return whether a disk may lie. Not while members come and go: a leaving member may be the one that has the
-        data whole."""
-        return not self._is_changing_members and not self._lost_disks - set(self._removed())
+        data whole. A member of one group has nothing of another."""
+        is_settled = not self._is_changing_members and self._have_same_members()
+        return is_settled and not self._lost_disks - set(self._removed())
 
     async def _patrol_later(self) -> None:
         await self._for_a_while(100, 3_000)
@@ -365,12 +371,16 @@ class Nemesis:
         await self._join_new()
 
     def _may_lose_a_disk(self) -> bool:
-        leader = self._cluster.leader()
-        if self._is_changing_members or self._lost_disks - set(self._removed()) or leader is None:
+        if self._is_changing_members or self._lost_disks - set(self._removed()) or self.is_damaged():
             return False
-        if self.is_damaged():
-            return False
-        return len(leader.node.meta.roster.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
+        return self._have_same_members() and len(self.voters()) >= VOTERS_TO_LOSE_A_DISK_MIN
+
+    def _have_same_members(self) -> bool:
+        """Return whether all groups have the same members. One group has them without a leader, too."""
+        if len(self._cluster.groups) == 1:
+            return True
+        leaders = self._cluster.leaders()
+        return leaders is not None and len({each.configuration for each in leaders}) == 1
 
     def is_damaged(self) -> bool:
         """Return whether a disk is damaged, or is about to be: no member that could help may go."""
@@ -382,11 +392,14 @@ class Nemesis:
 
     async def _come_back_empty(self, node_id: str) -> None:
         host = self._cluster.hosts[node_id]
-        leader = self._cluster.leader()
+        group_id = any_group(self._cluster.groups, self._random)
+        leader = self._cluster.leader(group_id)
         if leader is None:
             return
         try:
-            await self._cluster.rpc(leader.node_id, lambda node: node.meta.bind_member(host.member), 2_000)
+            await self._cluster.rpc(
+                leader.node_id, lambda node: node.replicas[group_id].bind_member(host.member), 2_000
+            )
         except (InvalidArgument, PeerRefused) as refusal:
             self.note("empty directory refused", f"{node_id}: {refusal}")
             return
@@ -407,7 +420,7 @@ class Nemesis:
                 life.host.clock.set_right(self._random.uniform(-60, 60))
 
     async def _clock_in_2071(self) -> None:
-        life = self._cluster.leader() if self._random.random() < 0.3 else self._a_life()
+        life = self._leader() if self._random.random() < 0.3 else self._a_life()
         if life is not None:
             self.note("clock in 2071", life.node_id)
             life.host.clock.set_right(YEAR_2071_MS - BEGAN_MS)
@@ -423,7 +436,8 @@ class Nemesis:
         if epoch < EPOCH_MAX:
             await self._cluster.at_leader(
                 "bump epoch",
-                lambda node: node.meta.write(epoch_after(epoch)),
+                lambda replica: replica.write(epoch_after(epoch)),
+                META_ID,
                 until_ms=self._cluster.now_ms + 1_000,
                 quietly=True,
             )
@@ -431,21 +445,21 @@ class Nemesis:
     # --- leadership and membership -----------------------------------------------------------------------------
 
     async def _transfer(self) -> None:
-        leader = self._cluster.leader()
+        group_id = any_group(self._cluster.groups, self._random)
+        leader = self._cluster.leader(group_id)
         if leader is None:
             return
-        voters = [each.node_id for each in leader.node.meta.roster.voters]
+        voters = leader.node.replicas[group_id].configuration.voters
         to = self._random.choice(["", *voters])
         self.note("leader transfer", f"from {leader.node_id} to {to or 'any'}")
         try:
-            await self._cluster.rpc(leader.node_id, lambda node: node.meta.members.transfer(to), 3_000)
+            await self._cluster.rpc(leader.node_id, lambda node: node.replicas[group_id].members.transfer(to), 3_000)
             self._cluster.counts["leader transfers done"] += 1
         except (CortadoError, Refused, Lost) as error:
             self._cluster.note(f"transfer: {error!r}")
 
     def voters(self) -> list[str]:
-        leader = self._cluster.leader()
-        return [] if leader is None else [each.node_id for each in leader.node.meta.roster.voters]
+        return self._cluster.voters()
 
     async def _add_member(self) -> None:
         if self._is_changing_members or len(self._cluster.members) >= MEMBERS_MAX:

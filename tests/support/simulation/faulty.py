@@ -13,14 +13,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.group import RaftLog
 from cortado.raft.log import Encoded
 from cortado.raft.records import KIND_DATA, Record
+from support.simulation.groups import any_group
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
     from support.simulation.process import Life
 
-GROUP: Final = 1
 BEGINS_MS: Final = 2_000.0
 MEAN_MS: Final = 200.0
 RESTARTED_PART: Final = 0.3
@@ -52,8 +53,7 @@ class FaultyMember:
                 self._lie(liar)
 
     def _choose(self) -> None:
-        leader = self._cluster.leader()
-        voters = () if leader is None else leader.node.meta.configuration.voters
+        voters = self._cluster.voters()
         if len(voters) >= 3:
             self._node_id = self._random.choice([each for each in voters if each in self._cluster.members])
             self._cluster.note(f"{self._node_id} is faulty from now on")
@@ -68,8 +68,9 @@ class FaultyMember:
             cluster.crash(begins.node_id)
             cluster.start(begins.node_id)
             cluster.world.call_later(0.0, self._claim, begins.node_id)
+        group_id = any_group(cluster.groups, self._random)
         for victim in victims:
-            self._send(victim, self._message)
+            self._send(victim, group_id, lambda log: self._message(group_id, log))
 
     def _claim(self, node_id: str) -> None:
         """Lie about a replica that begins, as soon as it hears."""
@@ -80,39 +81,41 @@ class FaultyMember:
             self._cluster.world.call_later(0.001, self._claim, node_id)
             return
         self._cluster.counts["claims to members that began anew"] += 1
-        self._send(victim, lambda begun: self._heartbeat(begun, begun.log.term))
+        group_id = any_group(self._cluster.groups, self._random)
+        self._send(victim, group_id, lambda log: self._heartbeat(group_id, log.term))
 
-    def _send(self, victim: Life, make: Callable[[Life], pb.RaftMessage | None]) -> None:
+    def _send(self, victim: Life, group_id: int, make: Callable[[RaftLog], pb.RaftMessage | None]) -> None:
         """Make the lie when the victim hears it. One that was made before a pause may be true after it."""
 
         def tell() -> None:
-            message = make(victim)
+            message = make(victim.node.replicas[group_id].log)
             if message is not None:
-                victim.node.receive(self._node_id, GROUP, [message.SerializeToString()])
+                victim.node.receive(self._node_id, group_id, [message.SerializeToString()])
 
         victim.loop.call_soon(tell)
 
-    def _heartbeat(self, victim: Life, term: int) -> pb.RaftMessage:
+    def _heartbeat(self, group_id: int, term: int) -> pb.RaftMessage:
         liar = self._cluster.find(self._node_id)
         # A true leader's word on existing entries is believed.
-        leads = liar is None or liar.log.leader == self._node_id
+        leads = liar is None or liar.node.replicas[group_id].log.leader == self._node_id
         ahead = 1_000_000 if leads else self._random.choice((1, 2, 1_000_000))
         # More than was sent by any member: entries on their way to the victim may come before this.
-        last = max(each.log.last[0] for each in self._cluster.lives() if each.is_listening)
+        listening = [each for each in self._cluster.lives() if each.is_listening]
+        last = max(each.node.replicas[group_id].log.last[0] for each in listening)
         return pb.RaftMessage(term=term, heartbeat=pb.Heartbeat(commit_index=last + ahead, round=1))
 
-    def _message(self, victim: Life) -> pb.RaftMessage | None:
-        log, draw = victim.log, self._random
+    def _message(self, group_id: int, log: RaftLog) -> pb.RaftMessage | None:
+        draw = self._random
         term = log.term + draw.choice((0, 1, 1, 2, 1_000))
         index = log.durable_commit_index - draw.choice((0, 0, 1, 3))
         before, there = log.window.term_at(index - 1), log.window.term_at(index)
         if before is None or there is None or draw.random() < 0.3:
-            return self._heartbeat(victim, term)
+            return self._heartbeat(group_id, term)
         if draw.random() < 0.2:
             notice = pb.SnapshotNotice(snapshot_id="x", index=index, term=there - 1, size_bytes=9)
             return pb.RaftMessage(term=term, snapshot=notice)
         if there == term:
             return None
-        records = [Record(KIND_DATA, Encoded(b"wrong"), index + more, term).stored(GROUP) for more in range(2)]
+        records = [Record(KIND_DATA, Encoded(b"wrong"), index + more, term).stored(group_id) for more in range(2)]
         append = pb.AppendEntries(prev_index=index - 1, prev_term=before, commit_index=index, records=records)
         return pb.RaftMessage(term=term, append=append)

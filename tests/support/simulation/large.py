@@ -44,6 +44,7 @@ from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
 from cortado.store.tables.operations import AvroRows, BulkChunk, BulkMode, BulkWritten
 from support.simulation.checkers import Truth, truth_of, value_at
+from support.simulation.groups import NAMESPACE
 from support.simulation.history import History
 from support.simulation.indexers import DATABASE, TABLE, encoded
 from support.simulation.rpc import Lost, Refused
@@ -304,7 +305,7 @@ class LargeTransactors:
                 changed = reader.changed_since(keys if by_keys else (), () if by_keys else [bounds], start)
                 mutations = Mutations()
                 if changed is None:
-                    mutations.put(LogicalKey(logical(VALIDATED)), b"%d" % self._random.getrandbits(60))
+                    mutations.put(logical(NAMESPACE, VALIDATED), b"%d" % self._random.getrandbits(60))
                 return Evaluation(mutations, changed)
 
             result = await self._cluster.rpc(self._pick(), lambda node: node.meta.write(evaluate), PATIENCE_MS)

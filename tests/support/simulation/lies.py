@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
+from support.simulation.groups import group_of
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
@@ -68,7 +69,8 @@ class Lies:
             life = self._cluster.find(node_id)
             if life is not None and life.is_listening and not life.is_stopping:
                 for space, key in places:
-                    life.loop.call_soon(life.node.meta.integrity.repairs.report, Damage.at(space, key))
+                    replica = life.node.replicas[group_of(self._cluster.groups, space, key)]
+                    life.loop.call_soon(replica.integrity.repairs.report, Damage.at(space, key))
 
     def _lose(self, host: Host, changes: Changes) -> None:
         place = self._choose(host, _put(changes))

@@ -6,7 +6,7 @@ One disk at a time, as with disks that die: a majority can't survive more, and t
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from support.simulation.log_lies import LogLies
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ENABLED_PART: Final = 0.4
 STARTS_MS: Final = 60_000.0
+NOTHING_LOST: Final[Mapping[int, int]] = {}
 
 
 class LogFaults:
@@ -51,10 +52,10 @@ class LogFaults:
     async def _lost_end(self) -> None:
         cluster, nemesis = self._cluster, self._nemesis
         with nemesis.losing_a_disk() as may_lose:
-            leader = cluster.leader()
-            if not may_lose or leader is None:
+            leaders = cluster.leaders()
+            if not may_lose or leaders is None:
                 return
-            voters = leader.node.meta.configuration
+            voters = leaders[0].configuration
             node_id = self._random.choice(nemesis.voters())
             host = cluster.hosts[node_id]
             cluster.crash(node_id)
@@ -62,11 +63,13 @@ class LogFaults:
             lost = self._lies.lose_end(host.disk.log, others, voters.majority)
             if lost:
                 nemesis.note("end of the log lost", f"{node_id} {lost}")
-                cluster.on_lost_entries(host, lost)
-            await self._start_again(node_id, max(lost, default=0))
+                for group_id, indexes in lost.items():
+                    cluster.on_lost_entries(host, group_id, indexes)
+            await self._start_again(node_id, {group_id: max(indexes) for group_id, indexes in lost.items()})
 
-    async def _start_again(self, node_id: str, lost_index: int = 0) -> None:
-        """Start a node until it serves, and has its lost entries again; if it refuses its log, replace it."""
+    async def _start_again(self, node_id: str, lost: Mapping[int, int] = NOTHING_LOST) -> None:
+        """Start a node until it serves, and has its ``lost`` entries again, the last one of each group. If it
+        refuses its log, replace it."""
         cluster = self._cluster
         host = cluster.hosts[node_id]
         cluster.crash(node_id)
@@ -77,7 +80,12 @@ class LogFaults:
             if host.is_log_refused:
                 await self._nemesis.replace(node_id)
                 return
-            if host.life is not None and host.life.is_listening and host.life.log.last[0] >= lost_index:
+            life = host.life
+            if (
+                life is not None
+                and life.is_listening
+                and all(life.node.replicas[group_id].log.last[0] >= index for group_id, index in lost.items())
+            ):
                 host.disk.log.has_lost_end = False
                 return
             await cluster.sleep(50)

@@ -17,13 +17,12 @@ said nothing of its vote there. :meth:`LogLies.lose_end` strikes only under that
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from cortado.errors import DataLoss
 from cortado.raft.records import decode_hard_state
 from cortado.store.log_files.recovery import StoredGroup, read_groups
-from cortado.store.replica.group_range import META_GROUP
 from support.simulation.log_disk import SECTOR_BYTES, LogDisk, Write
 
 Files = dict[str, bytearray]
@@ -92,28 +91,32 @@ class LogLies:
         del disk.durable[self._random.choice(names)]
         return True
 
-    def lose_end(self, disk: LogDisk, others: Sequence[LogDisk], majority: int) -> list[int]:
-        """Lose the last append of a disk after its process has ended. Returns the indexes of the lost entries, at least
-        one; or none if that would break a promise of a ``majority`` of ``others`` and this one."""
+    def lose_end(self, disk: LogDisk, others: Sequence[LogDisk], majority: int) -> Mapping[int, list[int]]:
+        """Lose the last append of a disk after its process has ended. Returns the indexes of the lost entries by group,
+        at least one; or none if that would break a promise of a ``majority`` of ``others`` and this one."""
         write = disk.written[-1]
         if not _stands(disk.durable, write) or write.offset == 0:
-            return []
+            return {}
         shortened = {name: bytearray(content) for name, content in disk.durable.items()}
         shortened[write.name][write.offset : write.offset + len(write.data)] = bytes(len(write.data))
-        whole, left = _group(disk.durable), _group(shortened)
-        if whole is None or left is None or _vote(whole) != _vote(left):
-            return []
-        kept = {each.index: each.term for each in left.entries}
-        lost = [each for each in whole.entries if kept.get(each.index) != each.term]
-        held = [_group(other.durable) for other in others]
-        holders = [sum(_holds(group, each.index, each.term) for group in held) for each in lost]
-        if min(holders, default=0) < majority:
-            return []
+        whole, left = _groups(disk.durable), _groups(shortened)
+        if not whole or whole.keys() != left.keys() or any(_vote(whole[each]) != _vote(left[each]) for each in whole):
+            return {}
+        held = [_groups(other.durable) for other in others]
+        lost: dict[int, list[int]] = {}
+        for group_id, group in whole.items():
+            kept = {each.index: each.term for each in left[group_id].entries}
+            for each in [each for each in group.entries if kept.get(each.index) != each.term]:
+                if sum(_holds(other.get(group_id), each.index, each.term) for other in held) < majority:
+                    return {}
+                lost.setdefault(group_id, []).append(each.index)
+        if not lost:
+            return {}
         disk.durable[write.name][:] = shortened[write.name]
         disk.kept[write.name][:] = shortened[write.name]
         disk.written.pop()
         disk.has_lost_end = True
-        return [each.index for each in lost]
+        return lost
 
 
 def _stands(files: Files, write: Write) -> bool:
@@ -121,16 +124,16 @@ def _stands(files: Files, write: Write) -> bool:
     return content[write.offset : write.offset + len(write.data)] == write.data
 
 
-def _group(files: Files) -> StoredGroup | None:
+def _groups(files: Files) -> Mapping[int, StoredGroup]:
     try:
-        return read_groups(LogDisk.holding(files)).get(META_GROUP.group_id)
+        return read_groups(LogDisk.holding(files))
     except DataLoss:
-        return None
+        return {}
 
 
 def _vote(group: StoredGroup) -> tuple[int, str]:
     assert group.hard_state is not None
-    state = decode_hard_state(META_GROUP.group_id, group.hard_state.payload)
+    state = decode_hard_state(group.hard_state.group_id, group.hard_state.payload)
     return state.term, state.voted_for
 
 

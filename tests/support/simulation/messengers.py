@@ -29,9 +29,10 @@ from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.runs.methods import run_methods
 from cortado.store.server.transactions_service import TransactionsService
 from cortado.store.wire.rpc_errors import from_status
+from support.simulation.groups import NAMESPACE
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
-from support.simulation.workload import CALL_MS, NAMESPACE, NOTHING_DELETED, REGISTERS, Client
+from support.simulation.workload import CALL_MS, NOTHING_DELETED, REGISTERS, Client
 
 if TYPE_CHECKING:
     from cortado.store.host.host import Host as NodeHost

@@ -24,6 +24,7 @@ from cortado.store.process.snapshot_settings import SnapshotSettings
 from support.memory_snapshot_files import MemorySnapshotFiles
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedLoopStorage, SimulatedThread
+from support.simulation.groups import ONE_GROUP, Groups
 from support.simulation.log_disk import open_log_files
 from support.simulation.loop import NodeLoop
 from support.simulation.network import SimulatedTransport
@@ -59,6 +60,7 @@ class NodeOptions:
     limits: NodeLimits = field(default_factory=NodeLimits)
     snapshots: SnapshotSettings = field(default_factory=small_snapshots)
     retention_ms: int = KEEP_ALL
+    groups: Groups = ONE_GROUP
 
 
 class Host:
@@ -185,7 +187,7 @@ class Life:
 
     @property
     def log(self) -> RaftLog:
-        """The node's log, to be looked at."""
+        """The log of the node's meta group, to be looked at."""
         return self.node.meta.log
 
     def make_thread(self, _loop: object, name: str) -> SimulatedThread:
@@ -205,7 +207,7 @@ class Life:
 def make_node(life: Life, options: NodeOptions) -> NodeHost:
     """Make the production node, with everything that it touches of the world replaced."""
     host, cluster = life.host, life.host.cluster
-    return NodeHost(
+    node = NodeHost(
         NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id, host.address, host.peer_address),
         Surroundings(
             engine=life.engine,
@@ -225,6 +227,8 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
         retention_ms=options.retention_ms,
         joining=None if host.is_first else host.joined,
     )
+    node.groups = options.groups
+    return node
 
 
 def expected_end(life: Life, error: BaseException) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from support.simulation.disk import Scarcity
+from support.simulation.groups import any_group
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
@@ -39,7 +40,7 @@ class RoomFaults:
 
     async def _scarce_disks(self) -> None:
         cluster, nemesis = self._cluster, self._nemesis
-        leader, voters = cluster.leader(), nemesis.voters()
+        leader, voters = cluster.leader(any_group(cluster.groups, self._random)), nemesis.voters()
         if leader is None or len(voters) < 2 or any(each.disk.scarcity for each in cluster.hosts.values()):
             return
         others = [each for each in voters if each != leader.node_id]

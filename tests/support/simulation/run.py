@@ -15,39 +15,29 @@ import hashlib
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeAlias
 from unittest.mock import patch
 
-from cortado.errors import CortadoError
 from cortado.raft.settings import RaftSettings
-from cortado.store.engine.interface import Space
-from cortado.store.host.host import Host as NodeHost
-from cortado.store.keys.keyspace import user_key_of
-from cortado.store.keys.types import LogicalKey
 from cortado.store.process.limits import NodeLimits
 from cortado.store.replica.duties import jobs
+from cortado.store.replica.group_range import GroupRange
 from cortado.store.server import transactions_service
 from cortado.store.server.runs import answering
 from cortado.store.server.runs.gathering import RUN_CALLS_MIN
-from cortado.store.tables.check import CheckProblem
-from support.simulation.changes import check_changes
-from support.simulation.checkers import (
-    Truth,
-    check_linearizable,
-    check_lists,
-    check_reads,
-    check_writes,
-    truth_of,
-)
 from support.simulation.cluster import Cluster
-from support.simulation.collected import Holder, Record, check_left
+from support.simulation.collected import Holder, Record
 from support.simulation.doubts import Doubts, doubting
-from support.simulation.expiring import Expirer, check_expiring
+from support.simulation.expiring import Expirer
 from support.simulation.faults import Nemesis
 from support.simulation.faulty import FaultyMember
+from support.simulation.groups import ONE_GROUP, Groups, namespace_of
 from support.simulation.history import History
 from support.simulation.indexers import STEP_ROWS, Indexer, check_table
+from support.simulation.judging import Evidence, Part
 from support.simulation.large import LargeTransactors, check_large, is_quiet, small_pieces
 from support.simulation.messengers import FORCED, MODES, Messenger, Services
 from support.simulation.observe import counting
@@ -55,8 +45,8 @@ from support.simulation.process import NodeOptions
 from support.simulation.strangers import Stranger
 from support.simulation.transactors import Transactor, check_transactions
 from support.simulation.watch import Watch
-from support.simulation.watchers import Watcher, check_watched
-from support.simulation.workload import LISTS, REGISTERS, Client, appended
+from support.simulation.watchers import Watcher
+from support.simulation.workload import LISTS, REGISTERS, Client
 
 JOIN_MS = 60_000.0
 WINDOW_BYTES_MIN = 2_400
@@ -79,6 +69,8 @@ SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
 PACED_PART = 0.2
 PATROLLED_PART = 0.4
+
+Actor: TypeAlias = Transactor | Watcher | Holder | Indexer | Expirer | Messenger
 
 
 @dataclass
@@ -122,7 +114,8 @@ class Outcome:
     digest: str
     steps: int
     virtual_ms: float
-    calls: int = field(default=0)
+    calls: int
+    groups: int
 
 
 def options_of(plan: Plan, source: random.Random) -> NodeOptions:
@@ -163,15 +156,16 @@ def simulate(
     plan: Plan | None = None,
     prepare: Callable[[Cluster, Nemesis], None] | None = None,
     runs: str | None = None,
+    groups: Groups = ONE_GROUP,
 ) -> Outcome:
     """Run one seed. ``prepare`` may change the cluster before it begins; ``runs``, one of MODES, says how messages are
-    answered."""
+    answered; ``groups`` divide the keys."""
     was_collecting, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     # The collector comes when it likes, and closes abandoned coroutines where it stands: only between runs, then.
     gc.disable()
     gc.freeze()
     try:
-        run = Run(seed, plan, prepare, runs)
+        run = Run(seed, plan, prepare, runs, groups)
         ahead = patch.object(transactions_service, "AHEAD_FROM", run.plan.ahead_from)
         calls_min = patch.object(answering, "RUN_CALLS_MIN", 1 if run.services.mode == FORCED else RUN_CALLS_MIN)
         with (
@@ -204,6 +198,7 @@ class Run:
         plan: Plan | None = None,
         prepare: Callable[[Cluster, Nemesis], None] | None = None,
         runs: str | None = None,
+        groups: Groups = ONE_GROUP,
     ) -> None:
         source = random.Random(f"plan/{seed}")
         drawn = Plan.of(source, random.Random(f"transacting/{seed}"))
@@ -225,26 +220,21 @@ class Run:
         if is_collected:
             options = replace(options, retention_ms=collecting.choice((500, 1_000, 3_000)))
         self.record = Record()
-        self.cluster = Cluster(str(seed), options)
+        self.cluster = Cluster(str(seed), replace(options, groups=groups))
         self.doubts = Doubts(self.cluster, doubting_source) if is_doubted else None
-        self.watch = Watch(self.cluster)
-        self.cluster.on_host = self.watch.attach
-        self.cluster.on_wipe = self.watch.wiped
-        self.cluster.on_lost_entries = self.watch.lost
-        self.history = History()
+        for each in groups:
+            Watch(self.cluster, each.group_id)
         self.nemesis = Nemesis(self.cluster, random.Random(f"nemesis/{seed}"))
-        self.clients = [
-            Client(self.cluster, self.history, f"c{number}", random.Random(f"client/{seed}/{number}"))
-            for number in range(self.plan.clients)
-        ]
+        # In some runs only: it looks at every commit. By a source of its own, so that it changes no other draw.
+        watching, expiring = random.Random(f"watching/{seed}"), random.Random(f"expiring/{seed}")
+        is_watched = watching.random() < WATCHED_PART and not is_collected
+        is_expiring = self.plan.expires if plan is not None else expiring.random() < EXPIRING_PART
+        self.parts = [self._make_part(each, watching if is_watched else None, is_expiring) for each in groups]
+        self.history = self.parts[0].history
         self.transactors = [
             Transactor(self.cluster, self.history, f"t{number}", random.Random(f"transactor/{seed}/{number}"))
             for number in range(self.plan.transactors)
         ]
-        # In some runs only: it looks at every commit. By a source of its own, so that it changes no other draw.
-        watching = random.Random(f"watching/{seed}")
-        is_watched = watching.random() < WATCHED_PART and not is_collected
-        self.watchers = [Watcher(self.cluster, watching)] if is_watched else []
         # No watcher, since it could come back to a time that is collected.
         self.holders = [Holder(self.cluster, "holder", collecting, (*LISTS, *REGISTERS))] if is_collected else []
         indexing = random.Random(f"indexing/{seed}")
@@ -257,16 +247,36 @@ class Run:
         self.large = (
             [LargeTransactors(self.cluster, self.history, staging, watches=not is_collected)] if is_large else []
         )
-        expiring = random.Random(f"expiring/{seed}")
-        is_expiring = self.plan.expires if plan is not None else expiring.random() < EXPIRING_PART
-        self.expirers = [
-            Expirer(self.cluster, f"x{number}", random.Random(f"expirer/{seed}/{number}"))
-            for number in range(EXPIRERS * is_expiring)
-        ]
         self.services, self.messengers = self._make_messengers(runs, self.plan.messages if plan is not None else None)
         self.stranger, self.faulty = self._make_attackers()
         if prepare is not None:
             prepare(self.cluster, self.nemesis)
+
+    def _make_part(self, of: GroupRange, watching: random.Random | None, is_expiring: bool) -> Part:
+        """Make the callers of a group, each with a source of its own."""
+        cluster, history, namespace = self.cluster, History(), namespace_of(of)
+        own = str(self.seed) if of.holds_meta else f"{self.seed}/{namespace}"
+        clients = [
+            Client(cluster, history, f"c{number}", random.Random(f"client/{own}/{number}"), namespace)
+            for number in range(self.plan.clients)
+        ]
+        expirers = [
+            Expirer(cluster, f"x{number}", random.Random(f"expirer/{own}/{number}"), namespace)
+            for number in range(EXPIRERS * is_expiring)
+        ]
+        watchers = [Watcher(cluster, watching, namespace)] if watching is not None else []
+        return Part(of, history, clients, watchers, expirers)
+
+    @property
+    def clients(self) -> list[Client]:
+        return [each for part in self.parts for each in part.clients]
+
+    @property
+    def actors(self) -> list[Actor]:
+        """Return the callers beside the clients, in the order in which they begin."""
+        watchers = [each for part in self.parts for each in part.watchers]
+        expirers = [each for part in self.parts for each in part.expirers]
+        return [*self.transactors, *watchers, *self.holders, *self.indexers, *expirers, *self.messengers]
 
     def _make_attackers(self) -> tuple[Stranger | None, FaultyMember | None]:
         attacking, faulty = random.Random(f"stranger/{self.seed}"), random.Random(f"faulty/{self.seed}")
@@ -304,7 +314,8 @@ class Run:
             self._digest(),
             cluster.scheduler.steps,
             virtual_ms,
-            len(self.history.writes) + len(self.history.reads),
+            sum(len(part.history.writes) + len(part.history.reads) for part in self.parts),
+            len(self.parts),
         )
 
     # --- the phases --------------------------------------------------------------------------------------------
@@ -318,9 +329,7 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for each in (
-            *self.transactors, *self.watchers, *self.holders, *self.indexers, *self.expirers, *self.messengers
-        ):  # fmt: skip
+        for each in self.actors:
             cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
@@ -381,15 +390,13 @@ class Run:
             cluster.violation(f"not whole {COME_BACK_MS:.0f} ms after the faults ended: {self._state()}")
             return False
         cluster.settle_members()
-        done = {client.name: client.done for client in self.clients}
-        if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
+        done = [client.done for client in self.clients]
+        if not self._until(
+            lambda: all(c.done > before + 2 for c, before in zip(self.clients, done, strict=True)), COME_BACK_MS
+        ):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        acting = (
-            *self.transactors, *self.watchers, *self.holders, *self.indexers, *self.large, *self.expirers,
-            *self.messengers,
-        )  # fmt: skip
-        for each in (*self.clients, *acting):
+        for each in (*self.clients, *self.actors, *self.large):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
         self.nemesis.calm()
@@ -401,45 +408,37 @@ class Run:
         return not cluster.violations
 
     def _judge(self) -> None:
-        leader = self.cluster.leader()
-        if leader is None:
-            self.cluster.violation("nobody leads in the end")
-            return
-        roster = leader.node.meta.roster
-        strays = {each.node_id for each in roster.registry.nodes} - set(roster.configuration.members)
-        if strays:
-            self.cluster.violation(f"{strays} are in the registry, and in no configuration")
-        left = leader.host.disk.spaces[Space.DATA].values
-        # Keys that an operator gave up count as they are stored now.
-        truth = self._truth({**self.record.items, **left})
-        for problem in (
-            *check_left(self.record.items, left, leader.node.meta.store.safepoints),
-            *check_writes(truth, self.history.writes),
-            *check_reads(truth, self.history.reads),
-            *check_lists(truth, LISTS, appended),
-            *check_linearizable(truth, self.history, REGISTERS),
-            *check_expiring({**self.record.items, **left}, self.expirers),
-            *check_watched(truth, self.watchers),
-            *check_changes(self.cluster, random.Random(f"changes/{self.seed}")),
-            *check_transactions(truth, self.transactors),
-            *(problem for each in self.large for problem in check_large({**self.record.items, **left}, left, each)),
-            *(f"in the end: {each}" for each in self._check_indexes(leader.node)),
-        ):
-            self.cluster.violation(problem)
+        for part in self.parts:
+            leader = self.cluster.leader(part.of.group_id)
+            if leader is None:
+                self.cluster.violation(f"nobody leads group {part.of.group_id} in the end")
+                return
+            evidence = Evidence(part.of, leader, self.record.items[part.of.group_id])
+            beside = self._problems_beside_pairs(evidence) if part.of.holds_meta else ()
+            for problem in chain(evidence.problems(part, self.cluster), beside):
+                self.cluster.violation(problem)
 
-    def _check_indexes(self, leader: NodeHost) -> list[CheckProblem]:
-        return check_table(leader, self.cluster) if self.indexers else []
+    def _problems_beside_pairs(self, evidence: Evidence) -> Iterator[str]:
+        """Yield the broken promises of transactions, large ones and indexes: the first group has them all."""
+        yield from check_transactions(evidence.truth, self.transactors)
+        for each in self.large:
+            yield from check_large(evidence.items, evidence.left, each)
+        if self.indexers:
+            yield from (f"in the end: {each}" for each in check_table(evidence.leader.node, self.cluster))
 
     # --- questions to the cluster ------------------------------------------------------------------------------
 
     def _is_whole(self) -> bool:
-        leader = self.cluster.leader()
+        return all(self._is_group_whole(part.of.group_id) for part in self.parts)
+
+    def _is_group_whole(self, group_id: int) -> bool:
+        leader = self.cluster.leader(group_id)
         if leader is None:
             return False
-        members = leader.node.meta.roster.members
+        members = leader.node.replicas[group_id].roster.members
         lives = [self.cluster.find(member.node_id) for member in members]
         return all(
-            life is not None and life.is_listening and life.log.leader == leader.node_id
+            life is not None and life.is_listening and life.node.replicas[group_id].log.leader == leader.node_id
             for member, life in zip(members, lives, strict=True)
             if member.node_id in self.cluster.members
         )
@@ -447,14 +446,18 @@ class Run:
     def _is_equal(self) -> bool:
         """And durable is all that was applied: jobs write in calm, too, and one member may be amid a commit. Nor does a
         committed entry wait to be applied, which may be the last one of a slow client."""
-        leader = self.cluster.leader()
-        if leader is None or self.nemesis.is_damaged() or leader.node.meta.applied.last_ts < self.record.last_ts:
+        return not self.nemesis.is_damaged() and all(self._is_group_equal(part.of.group_id) for part in self.parts)
+
+    def _is_group_equal(self, group_id: int) -> bool:
+        leader = self.cluster.leader(group_id)
+        if leader is None:
             return False
-        if leader.node.meta.log.last[0] != leader.node.meta.applied.index:
+        replica = leader.node.replicas[group_id]
+        if replica.applied.last_ts < self.record.last_ts[group_id] or replica.log.last[0] != replica.applied.index:
             return False
-        members = [self.cluster.find(each.node_id) for each in leader.node.meta.roster.members]
+        members = [self.cluster.find(each.node_id) for each in replica.roster.members]
         disks = [
-            (life.node.meta.applied.index, life.host.disk.digest)
+            (life.node.replicas[group_id].applied.index, life.host.disk.digests[group_id])
             for life in members
             if life is not None and life.node_id in self.cluster.members
         ]
@@ -468,19 +471,19 @@ class Run:
         """Restart, as operators do, members that wait for the answer of a faulty member that is gone for good."""
         if self.faulty is not None and self.faulty.is_gone:
             for each in self.cluster.lives():
-                if each.log.disputes.open:
+                if any(replica.log.disputes.open for replica in each.node.replicas.values()):
                     self.cluster.crash(each.node_id)
                     self.cluster.start(each.node_id)
 
     def _state(self) -> str:
         return "; ".join(
-            f"{life.loop.name}{'' if life.is_listening else ' (starting)'} term {life.node.meta.term} "
-            f"leader {life.log.leader or '?'} applied {life.node.meta.applied.index} "
-            f"committed {life.log.durable_commit_index} "
-            f"last {life.log.last}"
-            if hasattr(life, "node")
-            else life.loop.name
+            f"{life.loop.name}{'' if life.is_listening else ' (starting)'} group {group_id} term {replica.term} "
+            f"leader {replica.log.leader or '?'} applied {replica.applied.index} "
+            f"committed {replica.log.durable_commit_index} "
+            f"last {replica.log.last}"
             for life in self.cluster.lives()
+            if hasattr(life, "node")
+            for group_id, replica in life.node.replicas.items()
         )
 
     def _until(self, is_done: Callable[[], bool], for_ms: float) -> bool:
@@ -489,15 +492,6 @@ class Run:
             cluster.scheduler.run_until(lambda: bool(cluster.violations) or is_done(), until_ms=cluster.now_ms + for_ms)
             and not cluster.violations
         )
-
-    def _truth(self, data: dict[bytes, bytes]) -> Truth:
-        def key_of(key: bytes) -> bytes | None:
-            try:
-                return user_key_of(LogicalKey(key))
-            except CortadoError:
-                return None
-
-        return truth_of(data, key_of)
 
     def _disk_counts(self) -> Counter[str]:
         disks = [host.disk for host in self.cluster.hosts.values()]
@@ -513,9 +507,10 @@ class Run:
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
-        for write in self.history.writes:
-            digest.update(repr((write.client, write.kind, write.outcome, str(write.ts), write.end_ms)).encode())
-        for read in self.history.reads:
-            digest.update(repr((read.client, read.kind, read.node, str(read.ts), read.end_ms)).encode())
+        for history in [part.history for part in self.parts]:
+            for write in history.writes:
+                digest.update(repr((write.client, write.kind, write.outcome, str(write.ts), write.end_ms)).encode())
+            for read in history.reads:
+                digest.update(repr((read.client, read.kind, read.node, str(read.ts), read.end_ms)).encode())
         digest.update(repr(sorted(self.cluster.counts.items())).encode())
         return digest.hexdigest()[:16]

@@ -16,12 +16,12 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.log import Encoded
 from cortado.raft.records import KIND_DATA, Record
 from cortado.store.engine.data_directory import Identity
+from support.simulation.groups import any_group
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
     from support.simulation.process import Life
 
-GROUP: Final = 1
 MEAN_MS: Final = 300.0
 _AHEAD: Final = (1 << 40, 1 << 40)
 
@@ -62,14 +62,15 @@ class Stranger:
             pass
         else:
             cluster.violation(f"{victim.node_id} took in {name}, which is no member")
-        term, last = victim.log.term, victim.log.last
-        for message in self._forged(term, last):
-            victim.loop.call_soon(victim.node.receive, name, GROUP, [message.SerializeToString()])
+        group_id = any_group(cluster.groups, self._random)
+        log = victim.node.replicas[group_id].log
+        for message in self._forged(group_id, log.term, log.last):
+            victim.loop.call_soon(victim.node.receive, name, group_id, [message.SerializeToString()])
 
-    def _forged(self, term: int, last: tuple[int, int]) -> list[pb.RaftMessage]:
+    def _forged(self, group_id: int, term: int, last: tuple[int, int]) -> list[pb.RaftMessage]:
         ahead = term + self._random.choice((0, 1, 1_000, 1 << 40))
         index, last_term = last
-        record = Record(KIND_DATA, Encoded(b"forged"), index + 1, ahead).stored(GROUP)
+        record = Record(KIND_DATA, Encoded(b"forged"), index + 1, ahead).stored(group_id)
         append = pb.AppendEntries(prev_index=index, prev_term=last_term, commit_index=index + 1, records=[record])
         asks = {"last_index": index + 1_000, "last_term": ahead, "is_transfer": True}
         found = [

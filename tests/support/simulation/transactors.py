@@ -39,6 +39,7 @@ from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.transactions_service import TransactionsService
 from support.list_append import Transaction, problems
 from support.simulation.checkers import Truth, value_at
+from support.simulation.groups import NAMESPACE
 from support.simulation.history import History, ReadCall
 from support.simulation.rpc import Lost, Refused
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NAMESPACE: Final = "sim"
 LISTS: Final = (b"e0", b"e1", b"e2", b"e3")
 ACCOUNTS: Final = (b"a0", b"a1", b"a2", b"a3")
 COUNTER: Final = b"n"

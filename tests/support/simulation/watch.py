@@ -15,32 +15,32 @@ entries in flight             a leader has no more appended and not applied than
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
 from cortado.proto.internal import raft_pb2
 from cortado.raft.log import LogRecord, RecordKind
 from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION
 from cortado.store.engine.interface import Space
 from cortado.store.replica.apply.applied_state import AppliedState
+from cortado.store.replica.snapshots.marker import applied_key, marker_key
 from support.simulation.disk import Changes
 from support.simulation.loop import NodeLoop
 
 if TYPE_CHECKING:
+    from cortado.raft.group import RaftLog
+    from cortado.store.replica.replica import Replica
     from support.simulation.cluster import Cluster
     from support.simulation.process import Host, Life
 
-GROUP = (1).to_bytes(4)
-APPLIED_KEY = b"applied" + GROUP
-MARKER_KEY = b"installing" + GROUP
-
+P = ParamSpec("P")
 StoredEntry: TypeAlias = tuple[int, int]
 """Term, and a checksum of everything in the entry."""
 
 
-def term_in_memory(life: Life, index: int) -> int | None:
-    """Return the term of an entry in the node's log as it is now, durable or not."""
-    return life.log.window.term_at(index)
+def term_in_memory(log: RaftLog, index: int) -> int | None:
+    """Return the term of an entry in a node's log as it is now, durable or not."""
+    return log.window.term_at(index)
 
 
 class LogOnDisk:
@@ -56,10 +56,12 @@ class LogOnDisk:
 
 
 class Watch:
-    """Hears of every durable transaction and every step, and tells the cluster of violations."""
+    """Hears of every durable transaction and every step, and tells the cluster of one group's violations."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, group_id: int) -> None:
         self._cluster = cluster
+        self._group_id = group_id
+        self._applied_key, self._marker_key = applied_key(group_id), marker_key(group_id)
         self._counts = cluster.counts
         self._logs: dict[str, LogOnDisk] = {}
         self._leaders: dict[int, Life] = {}
@@ -69,21 +71,27 @@ class Watch:
         self._digests: dict[int, tuple[int, str]] = {}
         self._seen: dict[str, tuple[int, str, int]] = {}
         self.term_in_memory = term_in_memory
-        cluster.scheduler.after_step = self.after_step
+        cluster.scheduler.after_step = _also(cluster.scheduler.after_step, self.after_step)
         cluster.network.on_body = self._on_message
+        cluster.on_host = _also(cluster.on_host, self.attach)
+        cluster.on_wipe = _also(cluster.on_wipe, self.wiped)
+        cluster.on_lost_entries = _also(cluster.on_lost_entries, self.lost)
 
     def attach(self, host: Host) -> None:
         """Watch this host's disk."""
         self._logs[host.node_id] = LogOnDisk()
-        host.disk.on_durable = lambda changes: self._durable(host, changes)
-        host.disk.log.on_logged = lambda records: self._logged(host, records)
+        disk = host.disk
+        disk.on_durable = _also(disk.on_durable, lambda changes: self._durable(host, changes))
+        disk.log.on_logged = _also(disk.log.on_logged, lambda records: self._logged(host, records))
 
     def wiped(self, host: Host) -> None:
         """Note a new, empty disk."""
         self._logs[host.node_id] = LogOnDisk()
 
-    def lost(self, host: Host, indexes: Sequence[int]) -> None:
+    def lost(self, host: Host, group_id: int, indexes: Sequence[int]) -> None:
         """Note that the disk no longer has entries that it acknowledged."""
+        if group_id != self._group_id:
+            return
         log = self._logs[host.node_id]
         for index in indexes:
             log.entries.pop(index, None)
@@ -95,9 +103,9 @@ class Watch:
         log = self._logs[host.node_id]
         is_applied = False
         for space, key, value in changes:
-            if space is Space.META and key == APPLIED_KEY:
+            if space is Space.META and key == self._applied_key:
                 is_applied = value is not None
-            elif space is Space.META and key == MARKER_KEY:
+            elif space is Space.META and key == self._marker_key:
                 self._counts["installations begun" if value is not None else "snapshots installed"] += 1
         if is_applied:
             self._applied(host, log)
@@ -106,6 +114,8 @@ class Watch:
     def _logged(self, host: Host, records: Sequence[LogRecord]) -> None:
         log = self._logs[host.node_id]
         for record in records:
+            if record.group_id != self._group_id:
+                continue
             if record.kind is RecordKind.HARD_STATE:
                 term = raft_pb2.HardState.FromString(record.payload[CHECKSUM_BYTES:]).term
                 log.terms_written.setdefault(term, f"{host.node_id}#{host.lives}")
@@ -129,7 +139,7 @@ class Watch:
                 self._counts["entries truncated"] += 1
                 if index in log.configurations:
                     self._counts["member changes rolled back"] += 1
-                disowned, place = self._cluster.disowned, (host.node_id, index, gone[0])
+                disowned, place = self._cluster.disowned, (self._group_id, host.node_id, index, gone[0])
                 is_excused = place in disowned or self._is_reset(host, index)
                 disowned.discard(place)
                 if index in self._decided and self._decided[index][0] == gone and not is_excused:
@@ -152,7 +162,7 @@ class Watch:
 
     def _is_reset(self, host: Host, index: int) -> bool:
         """Return whether an installed snapshot covers the index: the same transaction says that it is applied."""
-        encoded = host.disk.spaces[Space.META].values.get(APPLIED_KEY)
+        encoded = host.disk.spaces[Space.META].values.get(self._applied_key)
         return encoded is not None and AppliedState.decode(encoded).index >= index
 
     def _check_matching(self, host: Host, index: int, entry: StoredEntry, before_term: int | None) -> None:
@@ -173,9 +183,9 @@ class Watch:
 
     def _applied(self, host: Host, log: LogOnDisk) -> None:
         meta = host.disk.spaces[Space.META].values
-        if meta.get(MARKER_KEY):
+        if meta.get(self._marker_key):
             return
-        state = AppliedState.decode(meta[APPLIED_KEY])
+        state = AppliedState.decode(meta[self._applied_key])
         before, log.applied = log.applied, state
         if state.index < before.index:
             self._violation(f"{host.node_id} went back from applied {before.index} to {state.index}")
@@ -183,7 +193,7 @@ class Watch:
             self._counts["ceiling raises applied"] += 1
         if state.request_floor > before.request_floor:
             self._counts["requests forgotten"] += 1
-        digest = host.disk.digest
+        digest = host.disk.digests[self._group_id]
         known = self._digests.setdefault(state.index, (digest, host.node_id))
         if known[0] != digest:
             self._violation(f"states differ at entry {state.index}: {host.node_id} and {known[1]}")
@@ -193,17 +203,18 @@ class Watch:
         life = host.life
         if life is None or not life.is_listening:
             return
-        committed = life.log.durable_commit_index
+        raft_log = life.node.replicas[self._group_id].log
+        committed = raft_log.durable_commit_index
         if log.checked_to >= committed or not log.entries:
             return
         # Below the first entry that is kept everything is applied, and compared as a state.
         for index in range(max(log.checked_to + 1, next(iter(log.entries))), committed + 1):
             entry = log.entries.get(index)
-            if entry is not None and index > log.applied.index and self.term_in_memory(life, index) != entry[0]:
+            if entry is not None and index > log.applied.index and self.term_in_memory(raft_log, index) != entry[0]:
                 # Truncated already, and the disk does not know it yet.
                 return
             if entry is not None:
-                self._decide(host, index, entry, life.log.term)
+                self._decide(host, index, entry, raft_log.term)
             elif index > log.applied.index:
                 return
             log.checked_to = index
@@ -234,8 +245,9 @@ class Watch:
         life = loop.life
         if life is None or loop.is_dead or not life.is_listening:
             return
-        self._check_in_flight(life)
-        log = life.log
+        replica = life.node.replicas[self._group_id]
+        self._check_in_flight(life, replica)
+        log = replica.log
         now = (log.term, log.leader, log.durable_commit_index)
         before = self._seen.get(loop.name)
         if now == before:
@@ -251,8 +263,8 @@ class Watch:
             self._leads(life, term)
         self._check_decided(life.host, self._logs[life.node_id])
 
-    def _check_in_flight(self, life: Life) -> None:
-        pipeline, limits = life.node.meta.driver.pipeline, life.node.process.limits
+    def _check_in_flight(self, life: Life, replica: Replica) -> None:
+        pipeline, limits = replica.driver.pipeline, life.node.process.limits
         entries, entries_max = pipeline.use[1], limits.entries_in_flight_max
         size_bytes, bytes_max = pipeline.appended_bytes, limits.entries_in_flight_bytes_max
         if entries > entries_max or size_bytes > bytes_max:
@@ -291,4 +303,14 @@ class Watch:
         return len(self._leaders)
 
     def _violation(self, text: str) -> None:
-        self._cluster.violation(text)
+        self._cluster.violation(text if len(self._cluster.groups) == 1 else f"group {self._group_id}: {text}")
+
+
+def _also(first: Callable[P, None], then: Callable[P, None]) -> Callable[P, None]:
+    """Return a function that calls both."""
+
+    def both(*args: P.args, **more: P.kwargs) -> None:
+        first(*args, **more)
+        then(*args, **more)
+
+    return both

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.keys.keyspace import kv_range, user_key_of
+from cortado.store.keys.keyspace import KeyRange, kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.versions import payload_of, timestamp_of
 from support.simulation.checkers import Truth
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from cortado.store.host.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
-NAMESPACE = "sim"
 CALL_MS = 3_000.0
 
 
 class Watcher:
     """One, as a task on the clients' loop. It draws from a source of its own, so that it changes no other draws."""
 
-    def __init__(self, cluster: Cluster, source: random.Random) -> None:
+    def __init__(self, cluster: Cluster, source: random.Random, namespace: str) -> None:
+        self._bounds = kv_range(namespace)
         self._cluster = cluster
         self._random = source
         self._calls = Calls(cluster.world, source, cluster.find)
@@ -47,7 +47,7 @@ class Watcher:
             after, for_ms = self.resolved, self._random.choice((1.0, 50.0, 400.0))
             try:
                 told = await self._calls.call(
-                    node_id, lambda node, after=after, ms=for_ms: watch_for(node, after, ms), CALL_MS
+                    node_id, lambda node, after=after, ms=for_ms: watch_for(node, self._bounds, after, ms), CALL_MS
                 )
             except (Lost, Refused, CortadoError):
                 continue
@@ -61,13 +61,13 @@ class Watcher:
         self._cluster.counts["changes watched"] += sum(isinstance(each, Seen) for each in told)
 
 
-async def watch_for(node: NodeHost, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
-    """Return the changes and marks of a watch of all keys at this node within ``for_ms``, and at least its first
+async def watch_for(node: NodeHost, bounds: KeyRange, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
+    """Return the changes and marks of a watch of a range at this node within ``for_ms``, and at least its first
     ones."""
     told: list[Seen | Resolved] = []
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
-    with node.meta.watches.watch(*kv_range(NAMESPACE), after, resolved_interval_ms=20) as watch:
+    with node.replica_of(bounds[0]).watches.watch(*bounds, after, resolved_interval_ms=20) as watch:
         async with aclosing(watch.batches()) as batches:
             async for batch in batches:
                 for key, value in batch.items:

@@ -31,20 +31,23 @@ from cortado.errors import (
     Unavailable,
 )
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.keys.keyspace import kv_key
+from cortado.store.keys.keyspace import kv_key, namespace_range
+from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvDelete, KvPut, evaluate_delete, evaluate_put
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, ValueIs
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.replica.read.read_timestamps import Stale
 from support.pair_commits import evaluate_pairs
+from support.simulation.groups import NAMESPACE
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
     from cortado.store.host.host import Host as NodeHost
+    from cortado.store.replica.replica import Replica
     from support.simulation.cluster import Cluster
 
-NAMESPACE: Final = "sim"
 REGISTERS: Final = (b"r0", b"r1", b"r2")
 LISTS: Final = (b"l0", b"l1")
 BATCH: Final = (b"b0", b"b1", b"b2")
@@ -54,15 +57,20 @@ CALL_MS: Final = 6_000.0
 LIST_BYTES_MAX: Final = 400
 
 
-def logical(key: bytes) -> bytes:
-    return kv_key(NAMESPACE, key)
+def logical(namespace: str, key: bytes) -> LogicalKey:
+    return kv_key(namespace, key)
 
 
 class Client:
-    """One caller, one call at a time, as a task on the clients' loop."""
+    """One caller, one call at a time, as a task on the clients' loop. Its pairs are of one namespace, so one group
+    holds them all."""
 
-    def __init__(self, cluster: Cluster, history: History, name: str, source: random.Random) -> None:
+    def __init__(
+        self, cluster: Cluster, history: History, name: str, source: random.Random, namespace: str = NAMESPACE
+    ) -> None:
         self.name = name
+        self._namespace = namespace
+        self._first_key = namespace_range(namespace)[0]
         self._cluster = cluster
         self._history = history
         self._random = source
@@ -102,25 +110,27 @@ class Client:
         pick = self._random.random()
         if pick < 0.3:
             key = self._random.choice(LISTS)
-            await self.write("append", (key,), token, None, _append(key, token))
+            await self.write("append", (key,), token, None, _append(self._namespace, key, token))
         elif pick < 0.5:
             key = self._random.choice(REGISTERS)
-            await self.write("put", (key,), token, None, _put(KvPut(key, token), token))
+            await self.write("put", (key,), token, None, _put(self._namespace, KvPut(key, token), token))
         elif pick < 0.6:
             key = self._random.choice(REGISTERS)
-            await self.write("delete", (key,), None, None, _delete(key))
+            await self.write("delete", (key,), None, None, _delete(self._namespace, key))
         elif pick < 0.75:
             key = self._random.choice(REGISTERS)
             found = await self._linearizable((key,))
             held = None if found is None else found[key]
             if held is not None:
-                await self.write("cas", (key,), token, held, _put(KvPut(key, token, ValueIs(held)), token))
+                put = _put(self._namespace, KvPut(key, token, ValueIs(held)), token)
+                await self.write("cas", (key,), token, held, put)
         elif pick < 0.88:
             # A few names a second, so that clients meet.
             key = b"u%d" % int(self._cluster.now_ms / 400)
-            await self.write("insert", (key,), token, None, _put(KvPut(key, token, Absent()), token))
+            put = _put(self._namespace, KvPut(key, token, Absent()), token)
+            await self.write("insert", (key,), token, None, put)
         else:
-            await self.write("batch", BATCH, token, None, _batch(token))
+            await self.write("batch", BATCH, token, None, _batch(self._namespace, token))
 
     async def write(
         self, kind: str, keys: tuple[bytes, ...], value: bytes | None, expected: bytes | None, evaluate: Evaluate
@@ -149,7 +159,7 @@ class Client:
             try:
                 result = await self._cluster.rpc(
                     node,
-                    lambda node: node.meta.write(
+                    lambda node: self._replica(node).write(
                         evaluate,
                         size_bytes=64,
                         request_id=request_id,
@@ -220,7 +230,9 @@ class Client:
     async def _linearizable(self, keys: tuple[bytes, ...]) -> dict[bytes, bytes | None] | None:
         deadline_ms = self._cluster.now_ms + CALL_MS / 2
         while self._cluster.now_ms < deadline_ms and not self.is_stopped:
-            found = await self._read("linearizable", self._pick(), keys, lambda node: node.meta.reads.linearize())
+            found = await self._read(
+                "linearizable", self._pick(), keys, lambda node: self._replica(node).reads.linearize()
+            )
             if found is not None:
                 return found
             await self._cluster.sleep(self._random.uniform(5, 120))
@@ -236,7 +248,7 @@ class Client:
 
             async def resolve_ahead(node: NodeHost) -> Timestamp:
                 now = node.process.clock.now()
-                return await node.meta.reads.resolve(
+                return await self._replica(node).reads.resolve(
                     Timestamp(now.epoch, now.wall_ms + ahead_ms, self._random.randrange(9))
                 )
 
@@ -246,13 +258,16 @@ class Client:
         if self._history.reads and self._random.random() < 0.6:
             at = self._random.choice(self._history.reads[-200:]).ts
         node = self._random.choice(self._cluster.node_ids)
-        await self._read("at", node, keys, lambda node: node.meta.reads.resolve(at))
+        await self._read("at", node, keys, lambda node: self._replica(node).reads.resolve(at))
 
     async def _read_stale(self) -> None:
         stale_ms = self._random.choice((100, 500, 2_000, 5_000))
         node = self._random.choice(self._cluster.node_ids)
         keys = (*BATCH, self._random.choice(REGISTERS))
-        await self._read("stale", node, keys, lambda node: self._cluster.resolve_stale(node, stale_ms), stale_ms)
+        await self._read("stale", node, keys, self._stale(stale_ms), stale_ms)
+
+    def _stale(self, stale_ms: int) -> Callable[[NodeHost], Awaitable[Timestamp]]:
+        return lambda node: self._replica(node).reads.resolve(Stale(stale_ms))
 
     async def _read(
         self,
@@ -268,8 +283,8 @@ class Client:
 
         async def read(node: NodeHost) -> tuple[Timestamp, list[bytes | None]]:
             ts = await resolve(node)
-            reader = node.meta.reader(ts)
-            versions = [reader.get(logical(key)) for key in keys]  # type: ignore[arg-type]
+            reader = self._replica(node).reader(ts)
+            versions = [reader.get(logical(self._namespace, key)) for key in keys]
             return ts, [None if version is None else version.payload for version in versions]
 
         try:
@@ -312,6 +327,9 @@ class Client:
 
     # --- choice of a node --------------------------------------------------------------------------------------
 
+    def _replica(self, node: NodeHost) -> Replica:
+        return node.replica_of(self._first_key)
+
     def _pick(self) -> str:
         if self._leader and self._random.random() < 0.9:
             return self._leader
@@ -337,26 +355,26 @@ def _replying(evaluation: Evaluation, reply: bytes) -> Evaluation:
     return Evaluation(evaluation.mutations, reply, evaluation.control)
 
 
-def _put(put: KvPut, token: bytes) -> Evaluate:
-    return lambda reader, ts: _replying(evaluate_put(reader, ts, NAMESPACE, put), token)
+def _put(namespace: str, put: KvPut, token: bytes) -> Evaluate:
+    return lambda reader, ts: _replying(evaluate_put(reader, ts, namespace, put), token)
 
 
-def _delete(key: bytes) -> Evaluate:
+def _delete(namespace: str, key: bytes) -> Evaluate:
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
-        evaluation = evaluate_delete(reader, NAMESPACE, KvDelete(key))
+        evaluation = evaluate_delete(reader, namespace, KvDelete(key))
         return _replying(evaluation, b"deleted" if evaluation.mutations.keys else NOTHING_DELETED)
 
     return evaluate
 
 
-def _batch(token: bytes) -> Evaluate:
+def _batch(namespace: str, token: bytes) -> Evaluate:
     puts = [KvPut(key, token) for key in BATCH]
-    return lambda reader, ts: _replying(evaluate_pairs(reader, ts, NAMESPACE, puts), token)
+    return lambda reader, ts: _replying(evaluate_pairs(reader, ts, namespace, puts), token)
 
 
-def _append(key: bytes, token: bytes) -> Evaluate:
+def _append(namespace: str, key: bytes, token: bytes) -> Evaluate:
     """Append, and reply with the whole list after it. A long list begins anew, with a mark that says so."""
-    logical_key = kv_key(NAMESPACE, key)
+    logical_key = logical(namespace, key)
 
     def evaluate(reader: Reader, _ts: Timestamp) -> Evaluation:
         version = reader.get(logical_key)
