@@ -32,6 +32,7 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         """Return the table's columns as Spark types, or those of its changes. Raises InvalidArgument, NotFound,
         Unsupported, Unavailable."""
+        from pyspark_cortado.advice import advise
         from pyspark_cortado.catalogue import is_new_table, keeping, options_of_new_table
         from pyspark_cortado.changes import changes_schema
         from pyspark_cortado.options import changes_options, read_options, reads_changes
@@ -44,7 +45,9 @@ class DefaultSource(DataSource):
         if reads_changes(self.options):
             schema, self._changes = changes_schema(changes_options(self.options))
         else:
-            schema, self._chosen = table_schema(read_options(self.options))
+            options = read_options(self.options)
+            schema, self._chosen = table_schema(options)
+            advise(options)
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -23,6 +23,18 @@ from pyspark_cortado.leases import Chosen
 from pyspark_cortado.options import changes_options, read_options, stream_options, write_options
 from pyspark_cortado.reader import TableReader, table_schema
 
+TOKEN = "ctd_0123456789abcdef_" + "A" * 43
+
+
+@pytest.mark.parametrize("parse", [read_options, write_options])
+def test_without_an_endpoint_the_command_lines_variables_count(parse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORTADO_ENDPOINTS", "db1:7621,db2:7621")
+    monkeypatch.setenv("CORTADO_TOKEN", TOKEN)
+    found = parse({"table": "a.b"}).connection
+    assert (found.endpoint, found.token) == ("db1:7621,db2:7621", TOKEN)
+    elsewhere = parse({"table": "a.b", "endpoint": "c:1"}).connection
+    assert (elsewhere.endpoint, elsewhere.token) == ("c:1", None)
+
 
 def test_a_table_is_all_that_a_read_needs() -> None:
     options = read_options({"table": "nyc.flights"})
@@ -111,7 +123,7 @@ def test_the_files_of_certificates_are_the_clients() -> None:
 
 
 def test_a_token_is_the_clients_and_is_never_shown(tmp_path: Path) -> None:
-    token = "ctd_0123456789abcdef_" + "A" * 43
+    token = TOKEN
     of_text = read_options({"table": "a.b", "TOKEN": token})
     assert of_text.connection.token == token
     assert token not in repr(of_text)
