@@ -9,7 +9,8 @@
 
 The host admits a request, and the replica whose keys it names answers it (:meth:`Host.replica_of`). If it names no key,
 the replica of the group that holds the catalogue and the members does (:attr:`Host.meta`). A request for a document
-names its table, which only the catalogue turns into a key. There is one group so far, with all keys.
+names its table, which only the catalogue turns into a key (:meth:`Host.replica_of_table`). There is one group so far,
+with all keys.
 
 Every coroutine runs on the loop that called :meth:`Host.start`.
 """
@@ -21,7 +22,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence, Set
 from typing import Final
 
-from cortado.errors import NotFound
+from cortado.errors import CortadoError, NotFound
 from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
@@ -30,7 +31,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.host.loop_delay import LoopDelay
 from cortado.store.host.opening import open_group
 from cortado.store.host.patrol import Patrol
-from cortado.store.keys.types import LogicalKey
+from cortado.store.keys.keyspace import namespace_range, table_range
 from cortado.store.log_files.verifying import SegmentDamage
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.slices import SliceReader
@@ -214,10 +215,26 @@ class Host:
 
     # --- replicas ----------------------------------------------------------------------------------------------
 
-    def replica_of(self, key: LogicalKey) -> Replica:
+    def replica_of(self, key: bytes) -> Replica:
         """Return the replica of the group that holds ``key``."""
         [replica] = [each for each in self.replicas.values() if each.holds(key)]
         return replica
+
+    def replica_of_namespace(self, name: str) -> Replica:
+        """Return the one replica that holds a namespace's pairs. Raises InvalidArgument."""
+        return self.replica_of(namespace_range(name)[0])
+
+    def replica_of_table(self, database: str, name: str) -> Replica:
+        """Return the replica of the group that holds a table's rows and entries. Of several groups the catalog tells
+        which; a table that is not there is the meta group's to refuse."""
+        meta = self.meta
+        if len(self.replicas) == 1:
+            return meta
+        try:
+            table = meta.catalog(meta.reader(meta.read_ts())).table(database, name)
+        except CortadoError:
+            return meta
+        return self.replica_of(table_range(table.table_id)[0])
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """Take a peer's messages from the transport; the peer has presented itself. Messages for a group without a

@@ -29,7 +29,6 @@ from cortado.store.auth.owners import ANYBODY, Asker
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
-from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.observe.call import CURRENT
@@ -396,7 +395,7 @@ class Replica:
         """Raise Unavailable if the node stops, or the data is no state."""
         self._group.check_serving()
 
-    def holds(self, key: LogicalKey) -> bool:
+    def holds(self, key: bytes) -> bool:
         """Return whether ``key`` is one of this group's."""
         start, end = self._group.of.data
         return start <= key < end

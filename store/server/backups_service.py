@@ -99,7 +99,7 @@ class BackupsService(Service):
         interval_ms = resolved_interval_ms(request.resolved_interval_ms, "resolved_interval_ms")
         start, end = _EVERYTHING
         replica.reads.check_open()
-        self.check_not_ahead(after, "after")
+        self.check_not_ahead(replica, after, "after")
         restored_ts = restored_at(replica.reader(replica.read_ts()))
         if after < restored_ts:
             # The backup is of the cluster before the restore: the restored versions are older, and came later.

@@ -86,11 +86,11 @@ class BulkStream:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._host = service.host
-        self._slots = asyncio.Semaphore(self._host.process.limits.bulk_chunks_max)
+        self._slots = asyncio.Semaphore(service.host.process.limits.bulk_chunks_max)
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
         self._newest: Proposal | None = None
         self._is_broken = False
+        self._replica = service.host.meta
         self._table_id = 0
         self._staging: documents_pb2.Staging | None = None
         self._asked_by: Callable[[], Asker] = lambda: ANYBODY
@@ -120,7 +120,7 @@ class BulkStream:
 
     async def _end_silence(self, reading: asyncio.Task[None]) -> None:
         """Give the place up to other loads that want one, once the caller is silent. Runs until it is cancelled."""
-        places = self._host.process.bulk_streams
+        places = self._service.host.process.bulk_streams
         while not self._is_silent:
             messages, refused = self._messages, places.refused
             await asyncio.sleep(SILENT_S)
@@ -143,7 +143,8 @@ class BulkStream:
                 if start is None:
                     start = _start_of(request)
                     # An unknown table is refused before the first reply.
-                    catalog = self._service.catalog(await self._service.newest())
+                    self._replica = self._service.host.replica_of_table(start.table.database, start.table.table)
+                    catalog = self._service.catalog(self._replica, await self._replica.reads.linearize())
                     self._table_id = catalog.table(start.table.database, start.table.table).table_id
                     if start.HasField("staging"):
                         attempt_of(start.staging.task, start.staging.attempt)
@@ -156,12 +157,12 @@ class BulkStream:
                 message = request.chunk
                 del request
                 size_bytes = message.ByteSize()
-                held = self._host.process.budget.chunks.add(size_bytes)
+                held = self._service.host.process.budget.chunks.add(size_bytes)
                 try:
                     await self._slots.acquire()
                     self._in_flight += 1
                     cost_bytes = CHUNK_COST * size_bytes + ROW_BYTES * _rows_of(message)
-                    await self._host.process.budget.chunks.enter(held, cost_bytes)
+                    await self._service.host.process.budget.chunks.enter(held, cost_bytes)
                     arrived = _Arrived.of(start, message, size_bytes)
                     # The chunk has its own copy of the rows.
                     del message
@@ -174,7 +175,7 @@ class BulkStream:
             if not self._is_silent:
                 raise
             problem = f"the load said nothing for {SILENT_S:.0f} s, and others found no place: begin it again"
-            limit = self._host.process.limits.bulk_streams_max
+            limit = self._service.host.process.limits.bulk_streams_max
             raise ResourceExhausted(problem, _RETRY_DELAY_MS, "bulk streams", limit) from None
         finally:
             self._answers.put_nowait(None)
@@ -189,7 +190,7 @@ class BulkStream:
             self._is_broken |= before is not None and isinstance(before.outcome, CortadoError)
             if self._is_broken:
                 raise Unavailable("a chunk before it was refused: send both again")
-            catalog = self._host.meta.catalog(reader)
+            catalog = self._replica.catalog(reader)
             if catalog.table(chunk.database, chunk.table).table_id != self._table_id:
                 # Half of a load would lie in the one, half in the other.
                 raise NotFound("table", f"{chunk.database}.{chunk.table} as when the load began: it is another one now")
@@ -209,18 +210,18 @@ class BulkStream:
                 errors=_row_errors(value.errors),
             ).SerializeToString()
 
-        await self._host.process.writes.wait(arrived.size_bytes)
+        await self._service.host.process.writes.wait(arrived.size_bytes)
         before = self._newest
-        submitted = self._host.meta.submit(
+        submitted = self._replica.submit(
             evaluate,
             size_bytes=arrived.size_bytes,
             request_id=arrived.request_id,
             request_hash=arrived.request_hash,
             encode_reply=encode_reply,
-            places=(GatePlace(self._host.process.writes, arrived.size_bytes), held),
+            places=(GatePlace(self._service.host.process.writes, arrived.size_bytes), held),
         )
         self._newest = submitted if isinstance(submitted, Proposal) else None
-        return asyncio.ensure_future(self._host.meta.answer(submitted))
+        return asyncio.ensure_future(self._replica.answer(submitted))
 
     def _staged(
         self, reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: _Prepared | None
@@ -234,7 +235,7 @@ class BulkStream:
             chunk = replace(chunk, unchanged_since=commit_ts.previous())
         return stage(
             reader,
-            self._host.meta.store.unresolved,
+            self._replica.store.unresolved,
             staging.transaction_id,
             attempt_of(staging.task, staging.attempt),
             evaluate_bulk(reader, commit_ts, catalog, chunk, prepared, keep_deletes=True),
@@ -247,7 +248,7 @@ class BulkStream:
         """Read a chunk's rows, ahead of its turn. Return None if they cannot be read by the applied catalog. Writes in
         flight may still make it possible (a schema that was registered just now); else the chunk is refused in its
         turn."""
-        catalog, kernel = self._service.catalog(), self._host.meta.store.kernel
+        catalog, kernel = self._service.catalog(self._replica), self._replica.store.kernel
         try:
             if self._to_list:
                 self._to_list -= 1
@@ -258,8 +259,8 @@ class BulkStream:
                 if packed is not None:
                     return packed
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
-                applied = self._service.applied_catalog()
-                return await self._host.process.scan(lambda: prepare_chunk(applied, chunk))
+                applied = self._service.applied_catalog(self._replica)
+                return await self._service.host.process.scan(lambda: prepare_chunk(applied, chunk))
             return prepare_chunk(catalog, chunk)
         except CortadoError:
             return None

@@ -9,11 +9,11 @@ from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.v1 import common_pb2, documents_pb2
-from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
-from cortado.store.mvcc.paging import decode_token, read_ts_of, request_shape
+from cortado.store.mvcc.paging import decode_token, request_shape
 from cortado.store.mvcc.reader import Reader
+from cortado.store.replica.replica import Replica
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import condition_value, expiry_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
@@ -27,7 +27,7 @@ from cortado.store.server.document_messages import (
     scan_of,
     update_changes,
 )
-from cortado.store.server.scan_steps import AggregateSteps, ScanSteps
+from cortado.store.server.scan_steps import AggregateSteps, ScanSteps, begun
 from cortado.store.server.service import (
     KEYS_ON_THE_LOOP,
     ReplySize,
@@ -51,11 +51,12 @@ class DocumentsService(Service):
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
         """Return at most one document; a key that is absent is no error."""
+        replica = self._replica(request.table)
         with self.host.process.reads.place():
-            read_ts = await self.scan_ts(self.host.meta, request.at)
-            view = self._view(request.table, read_ts, request.at)
+            read_ts = await self.scan_ts(replica, request.at)
+            view = self._view(replica, request.table, read_ts, request.at)
             check_form(view, request.format, request.schema_id)
-            reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
+            reader, reads = await self.point_reader(replica, request.at, read_ts)
             if reads is not None:
                 reads.rest_on(view.table)
             row = get(reader, view, key_values(request.key, view.table.key))
@@ -70,13 +71,13 @@ class DocumentsService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
-        replica, is_beside = self.host.meta, count > KEYS_ON_THE_LOOP
+        replica, is_beside = self._replica(request.table), count > KEYS_ON_THE_LOOP
         with self.host.process.reads.place():
             read_ts = await (self.scan_ts if is_beside else self.read_ts)(replica, request.at)
-            catalog = await self.applied_catalog_at(read_ts, request.at) if is_beside else None
+            catalog = await self.applied_catalog_at(replica, read_ts, request.at) if is_beside else None
             reader, reads = await self.point_reader(replica, request.at, read_ts)
             if catalog is None:
-                catalog = self.catalog_at(read_ts, request.at)
+                catalog = self.catalog_at(replica, read_ts, request.at)
             view = TableView(catalog, request.table.database, request.table.table)
             if reads is not None:
                 reads.rest_on(view.table)
@@ -116,24 +117,26 @@ class DocumentsService(Service):
             expiry=expiry_value(request),
         )
 
-        prepared = await self.prepare(request, {0: (put.database, put.table, put.document)})
+        replica = self._replica(request.table)
+        prepared = await self.prepare(replica, request, {0: (put.database, put.table, put.document)})
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return evaluate_put(reader, commit_ts, self.host.meta.catalog(reader), put, prepared.get(0))
+            return evaluate_put(reader, commit_ts, replica.catalog(reader), put, prepared.get(0))
 
         def reply(ts: Timestamp, _value: object) -> Message:
             return documents_pb2.PutDocumentResponse(etag=str(ts))
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.write(replica, request, request.request_id, evaluate, reply)
 
     async def update(self, request: documents_pb2.UpdateDocumentRequest) -> bytes:
         """Change fields of the newest document, and return it. Raises NotFound, else as :meth:`put`."""
         changes = update_changes(request.changes_json)
         condition, expiry = condition_value(request.condition), expiry_value(request)
         is_json(request.format)
+        replica = self._replica(request.table)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = replica.catalog(reader)
             database, name = request.table.database, request.table.table
             key = key_values(request.key, catalog.table(database, name).key)
             update = Update(database, name, key, changes, condition, json=True, expiry=expiry)
@@ -148,14 +151,14 @@ class DocumentsService(Service):
             assert isinstance(value, documents_pb2.FoundDocument)
             return documents_pb2.UpdateDocumentResponse(found=value)
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.write(replica, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: documents_pb2.DeleteDocumentRequest) -> bytes:
         """Delete a document, and return whether there was one. Raises ConditionFailed."""
-        condition = condition_value(request.condition)
+        condition, replica = condition_value(request.condition), self._replica(request.table)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+            catalog = replica.catalog(reader)
             database, name = request.table.database, request.table.table
             key = key_values(request.key, catalog.table(database, name).key)
             return evaluate_delete(reader, commit_ts, catalog, Delete(database, name, key, condition))
@@ -164,7 +167,7 @@ class DocumentsService(Service):
             assert isinstance(value, Deleted)
             return documents_pb2.DeleteDocumentResponse(existed=value.existed)
 
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.write(replica, request, request.request_id, evaluate, reply)
 
     # --- in bulk -----------------------------------------------------------------------------------------------
 
@@ -180,48 +183,38 @@ class DocumentsService(Service):
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
         """Yield rows in slices until the page, the limit or the range ends. All pages are of the first one's
         timestamp."""
+        replica = self._replica(request.table)
         with self.host.process.scans.place():
-            read_ts, catalog = await self._begun(request)
+            read_ts, catalog = await begun(self, replica, request)
             scan = scan_of(catalog, request)
             # A token is good for the same scan at the same time.
             shape = request_shape(scan.shape(), read_at_text(request.at))
             token = decode_token(request.page_token, shape) if request.page_token else None
             plan = plan_scan(catalog, scan, read_ts)
-            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
+            reads = await self.transaction_reads(replica, request.at, read_ts)
             if reads is not None:
                 reads.rest_on(plan.view.table)
-            step = ScanSteps(self, plan, shape, request, reads).step(token, request.page_size or None)
+            step = ScanSteps(self, replica, plan, shape, request, reads).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
                 async for reply in replies:
                     yield reply
 
     async def aggregate(self, request: documents_pb2.AggregateRequest) -> AsyncGenerator[bytes, None]:
         """Yield groups, once all slices that they rest on are read: most slices make no reply."""
+        replica = self._replica(request.table)
         with self.host.process.scans.place():
-            read_ts, catalog = await self._begun(request)
+            read_ts, catalog = await begun(self, replica, request)
             asked = aggregate_of(catalog, request)
             shape = request_shape(asked.shape(), read_at_text(request.at))
             token = decode_token(request.page_token, shape) if request.page_token else None
             plan = plan_aggregate(catalog, asked, read_ts)
-            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
+            reads = await self.transaction_reads(replica, request.at, read_ts)
             if reads is not None:
                 reads.rest_on(plan.scan.view.table)
-            steps = AggregateSteps(self, plan, shape, request, reads)
+            steps = AggregateSteps(self, replica, plan, shape, request, reads)
             async with aclosing(self.stream(steps.begin(token))) as replies:
                 async for reply in replies:
                     yield reply
-
-    async def _begun(
-        self, request: documents_pb2.ScanRequest | documents_pb2.AggregateRequest
-    ) -> tuple[Timestamp, Catalog]:
-        """Return the timestamp and the catalog of a scan that begins or goes on here."""
-        if request.page_token:
-            await self.host.meta.reads.caught_up()
-            read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
-            await self.host.meta.reads.applied_to(read_ts)
-            return read_ts, await self.applied_catalog_of(read_ts)
-        read_ts = await self.scan_ts(self.host.meta, request.at)
-        return read_ts, await self.applied_catalog_at(read_ts, request.at)
 
     async def split(self, request: documents_pb2.SplitRequest) -> Message:
         """Return at most ``parts`` ranges of about as many rows each, or of about ``part_bytes`` each, which together
@@ -229,12 +222,13 @@ class DocumentsService(Service):
         parts, part_bytes = check_parts(request.parts), request.part_bytes or None
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
+        replica = self._replica(request.table)
         with self.host.process.scans.place():
-            read_ts = await self.scan_ts(self.host.meta, request.at)
-            view = self._view(request.table, read_ts, request.at)
+            read_ts = await self.scan_ts(replica, request.at)
+            view = self._view(replica, request.table, read_ts, request.at)
             lower, upper, _ = range_bounds(request.range, view.table.key)
             within = scan_range(view.table, None, lower, upper)
-            counting = self.host.meta.store.split(*within, parts, read_ts, part_bytes)
+            counting = replica.store.split(*within, parts, read_ts, part_bytes)
             while not await self.host.process.scan(counting.step):
                 pass
             found = table_parts(view, counting.parts(), lower, upper)
@@ -244,8 +238,13 @@ class DocumentsService(Service):
             rows=[part.rows for part in found],
         )
 
-    def _view(self, table: documents_pb2.TableName, read_ts: Timestamp, at: common_pb2.ReadAt) -> TableView:
-        return TableView(self.catalog_at(read_ts, at), table.database, table.table)
+    def _replica(self, table: documents_pb2.TableName) -> Replica:
+        return self.host.replica_of_table(table.database, table.table)
+
+    def _view(
+        self, replica: Replica, table: documents_pb2.TableName, read_ts: Timestamp, at: common_pb2.ReadAt
+    ) -> TableView:
+        return TableView(self.catalog_at(replica, read_ts, at), table.database, table.table)
 
 
 def _range_message(part: TablePart, view: TableView) -> common_pb2.KeyRange:

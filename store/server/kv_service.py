@@ -23,7 +23,7 @@ from cortado.store.catalog.namespaces import (
 )
 from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import namespace_range, namespaces_range
+from cortado.store.keys.keyspace import namespaces_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.namespaces import list_namespaces
 from cortado.store.kv.operations import (
@@ -72,7 +72,7 @@ class KeyValueService(Service):
     async def get(self, request: kv_pb2.KvGetRequest) -> Message:
         """Return at most one pair; a key that is absent is no error."""
         with self.host.process.reads.place():
-            replica = self._replica(request.namespace)
+            replica = self.host.replica_of_namespace(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
             reader, reads = await self.point_reader(replica, request.at, read_ts)
             pair = get(reader, request.namespace, request.key)
@@ -90,7 +90,7 @@ class KeyValueService(Service):
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
         is_beside = count > KEYS_ON_THE_LOOP
         with self.host.process.reads.place():
-            replica = self._replica(request.namespace)
+            replica = self.host.replica_of_namespace(request.namespace)
             read_ts = await (self.scan_ts if is_beside else self.read_ts)(replica, request.at)
             reader, reads = await self.point_reader(replica, request.at, read_ts)
             if is_beside:
@@ -128,7 +128,9 @@ class KeyValueService(Service):
         def reply(ts: Timestamp, _value: object) -> Message:
             return kv_pb2.KvPutResponse(etag=str(ts))
 
-        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
+        return await self.write(
+            self.host.replica_of_namespace(request.namespace), request, request.request_id, evaluate, reply
+        )
 
     async def delete(self, request: kv_pb2.KvDeleteRequest) -> bytes:
         """Delete a pair, and return whether there was one. Raises ConditionFailed."""
@@ -141,7 +143,9 @@ class KeyValueService(Service):
             assert isinstance(value, KvDeleted)
             return kv_pb2.KvDeleteResponse(existed=value.existed)
 
-        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
+        return await self.write(
+            self.host.replica_of_namespace(request.namespace), request, request.request_id, evaluate, reply
+        )
 
     async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest) -> bytes:
         """Delete all pairs in the range in one entry, or none: raises TooLarge beyond the bound of one write."""
@@ -154,12 +158,14 @@ class KeyValueService(Service):
             assert isinstance(value, KvRangeDeleted)
             return kv_pb2.KvDeleteRangeResponse(deleted=value.deleted)
 
-        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
+        return await self.write(
+            self.host.replica_of_namespace(request.namespace), request, request.request_id, evaluate, reply
+        )
 
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         """Yield pairs in slices until the page, the limit or the range ends."""
         with self.host.process.scans.place():
-            replica = self._replica(request.namespace)
+            replica = self.host.replica_of_namespace(request.namespace)
             scan, reads = await self._plan(replica, request)
             step = _ScanSteps(self, replica, request, reads).step(scan, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
@@ -171,7 +177,7 @@ class KeyValueService(Service):
         bytes."""
         # On the loop: it is bounded, and two changes of thread would cost a good part of the time of the read.
         with self.host.process.reads.place():
-            replica = self._replica(request.namespace)
+            replica = self.host.replica_of_namespace(request.namespace)
             scan, reads = await self._plan(replica, request)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
             reply, _ = _ScanSteps(self, replica, request, reads).read(scan, rows_max, PAGE_BYTES_MAX)
@@ -269,7 +275,9 @@ class KeyValueService(Service):
         for attempts_left in reversed(range(_ATTEMPTS)):
             evaluate = self.changing(partial(change, await self._looked(request.namespace)))
             try:
-                return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
+                return await self.write(
+                    self.host.replica_of_namespace(request.namespace), request, request.request_id, evaluate, reply
+                )
             except ResourceExhausted as refusal:
                 if refusal.resource != VALIDATION or not attempts_left:
                     raise
@@ -277,7 +285,7 @@ class KeyValueService(Service):
 
     async def _looked(self, namespace: str) -> Looked:
         """Search for the first pair beside the loop: it may have to skip many pairs that were deleted of late."""
-        replica = self._replica(namespace)
+        replica = self.host.replica_of_namespace(namespace)
         replica.check_serving()
         at = await replica.reads.applied_to(await replica.reads.linearize())
         generation = generation_of(replica.store.snapshot(at), namespace)
@@ -290,10 +298,6 @@ class KeyValueService(Service):
                     return Looked(at, generation, chunk.keys[0])
                 resume = chunk.resume
         return Looked(at, generation, None)
-
-    def _replica(self, namespace: str) -> Replica:
-        """Return the one replica that holds a namespace, so that a batch is one entry. Raises InvalidArgument."""
-        return self.host.replica_of(namespace_range(namespace)[0])
 
 
 class _ScanSteps:

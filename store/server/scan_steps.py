@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from cortado.proto.v1 import documents_pb2
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.dividing import divided
-from cortado.store.mvcc.paging import PageToken, encode_token
+from cortado.store.mvcc.paging import PageToken, encode_token, read_ts_of
 from cortado.store.mvcc.reader import ScanSource
+from cortado.store.replica.replica import Replica
 from cortado.store.server.document_messages import is_json, row_batch
 from cortado.store.server.service import (
     SLICE_BYTES_MAX,
@@ -25,12 +28,26 @@ from cortado.store.tables.scan import Budget, ScanPlan, scan_step
 from cortado.store.transactions.reading import TransactionReads
 
 
+async def begun(
+    service: Service, replica: Replica, request: documents_pb2.ScanRequest | documents_pb2.AggregateRequest
+) -> tuple[Timestamp, Catalog]:
+    """Return the timestamp and the catalog of a scan that begins or goes on at this replica."""
+    if request.page_token:
+        await replica.reads.caught_up()
+        read_ts = await replica.reads.resolve(read_ts_of(request.page_token))
+        await replica.reads.applied_to(read_ts)
+        return read_ts, await service.applied_catalog_of(replica, read_ts)
+    read_ts = await service.scan_ts(replica, request.at)
+    return read_ts, await service.applied_catalog_at(replica, read_ts, request.at)
+
+
 class ScanSteps:
     """The steps of one scan, each a reply."""
 
     def __init__(
         self,
         service: Service,
+        replica: Replica,
         plan: ScanPlan,
         shape: bytes,
         request: documents_pb2.ScanRequest,
@@ -42,7 +59,7 @@ class ScanSteps:
         self._at = request.at
         self._json = is_json(request.format)
         self._reads = reads
-        self._source: ScanSource = service.host.meta.store if reads is None else reads
+        self._source: ScanSource = replica.store if reads is None else reads
         self._header = service.header(plan.read_ts)
 
     def step(self, token: PageToken | None, page_left: int | None) -> Step:
@@ -80,6 +97,7 @@ class AggregateSteps:
     def __init__(
         self,
         service: Service,
+        replica: Replica,
         plan: AggregatePlan,
         shape: bytes,
         request: documents_pb2.AggregateRequest,
@@ -90,7 +108,8 @@ class AggregateSteps:
         self._shape = shape
         self._at = request.at
         self._reads = reads
-        self._source: ScanSource = service.host.meta.store if reads is None else reads
+        self._store = replica.store
+        self._source: ScanSource = replica.store if reads is None else reads
         self._header = service.header(plan.scan.read_ts)
         process = service.host.process
         # The reads of a transaction are noted in their order, so one thread makes them.
@@ -98,7 +117,7 @@ class AggregateSteps:
 
     def begin(self, token: PageToken | None) -> Step:
         """Read on from ``token``, or from the beginning."""
-        kept = None if self._reads is not None else kept_columns(self._service.host.meta.store, self._plan.scan)
+        kept = None if self._reads is not None else kept_columns(self._store, self._plan.scan)
         return self._step(begin_aggregate(self._plan, token, self._service.host.process.monotonic_ms(), kept))
 
     def _step(self, state: AggregateState) -> Step:

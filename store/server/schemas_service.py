@@ -42,7 +42,7 @@ class SchemasService(Service):
         """Register a schema. It is compared with the older versions ahead, beside the loop; in its turn the write only
         looks the result up. Raises IncompatibleSchema, InvalidSchema."""
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
-        catalog = self.catalog(await self.host.meta.reads.applied_to(await self.newest()))
+        catalog = self.catalog(self.host.meta, await self.host.meta.reads.applied_to(await self.newest()))
         await self.host.process.scan(lambda: check_schema(catalog, request.subject, request.schema))
 
         def reply(registered: SchemaRegistered) -> Message:
@@ -60,7 +60,9 @@ class SchemasService(Service):
         NotFound."""
         read_ts = await self.newest()
         await self._check_may_read(request.subject, read_ts)
-        return pb.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
+        return pb.GetSchemaResponse(
+            header=self.header(read_ts), version=_find(self.catalog(self.host.meta, read_ts), request)
+        )
 
     async def _check_may_read(self, subject: str, newest: Timestamp) -> None:
         """Check that the caller reads the subject, or a table that follows it: its rows are of the subject's schemas.
@@ -139,7 +141,7 @@ class SchemasService(Service):
         """Return the result that :meth:`register` would have, without registering: also whether the very schema is a
         version already. At most INCOMPATIBILITIES_MAX are reported."""
         read_ts = await self.host.meta.reads.applied_to(await self.newest())
-        catalog = self.catalog(read_ts)
+        catalog = self.catalog(self.host.meta, read_ts)
         mode = _mode_value(request.mode)
         check = await self.host.process.scan(
             lambda: check_schema(catalog, request.subject, request.schema, mode, request.version)
@@ -156,7 +158,7 @@ class SchemasService(Service):
         """Return the mode of a subject, or the default if none is named; ``own`` tells whether the subject has one of
         its own."""
         read_ts = await self.newest()
-        catalog = self.catalog(read_ts)
+        catalog = self.catalog(self.host.meta, read_ts)
         mode, own = catalog.default_mode, False
         if request.subject:
             state = catalog.find_subject(request.subject)

@@ -114,41 +114,44 @@ class Service:
         self._last_header = ts, header
         return header
 
-    def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
-        """Return the catalog at ``read_ts``, or the newest, to be read on the loop.
+    def catalog(self, replica: Replica, read_ts: Timestamp | None = None) -> Catalog:
+        """Return the catalog that the replica sees at ``read_ts``, or the newest, to be read on the loop.
 
         Acknowledged changes are seen after :meth:`newest`, or after :meth:`read_ts` if the request names no time.
         """
-        return self.host.meta.catalog(self.host.meta.reader(self.host.meta.read_ts() if read_ts is None else read_ts))
+        return replica.catalog(replica.reader(replica.read_ts() if read_ts is None else read_ts))
 
-    def applied_catalog(self) -> Catalog:
+    def applied_catalog(self, replica: Replica) -> Catalog:
         """Return the newest catalog that is applied, to be read on any thread."""
-        replica = self.host.meta
         return replica.catalog(replica.store.snapshot(replica.applied.last_ts))
 
-    async def newest_applied_catalog(self) -> Catalog:
+    async def newest_applied_catalog(self, replica: Replica) -> Catalog:
         """Return the catalog as :meth:`applied_catalog` does, once it has all that :meth:`catalog` has now."""
-        await self.host.meta.reads.applied_to(self.host.meta.read_ts())
-        return self.applied_catalog()
+        await replica.reads.applied_to(replica.read_ts())
+        return self.applied_catalog(replica)
 
-    def catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
+    def catalog_at(self, replica: Replica, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
         """Return the catalog of a read at ``read_ts``, the timestamp of ``at``: the tables of that time, since a name
         may mean another table by now, and the newest schemas.
 
         A read that names no time uses the newest state of both.
         """
-        return self.catalog(read_ts) if at.WhichOneof("kind") is None else self._catalog_of(read_ts, self.catalog())
+        if at.WhichOneof("kind") is None:
+            return self.catalog(replica, read_ts)
+        return self._catalog_of(replica, read_ts, self.catalog(replica))
 
-    async def applied_catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
+    async def applied_catalog_at(self, replica: Replica, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
         """Return the catalog as :meth:`catalog_at` does, for a ``read_ts`` that is applied, to be read on any
         thread."""
-        return self.catalog(read_ts) if at.WhichOneof("kind") is None else await self.applied_catalog_of(read_ts)
+        if at.WhichOneof("kind") is None:
+            return self.catalog(replica, read_ts)
+        return await self.applied_catalog_of(replica, read_ts)
 
-    async def applied_catalog_of(self, read_ts: Timestamp) -> Catalog:
+    async def applied_catalog_of(self, replica: Replica, read_ts: Timestamp) -> Catalog:
         """Return the catalog of a read that names the time ``read_ts``, which is applied, to be read on any thread."""
-        return self._catalog_of(read_ts, await self.newest_applied_catalog())
+        return self._catalog_of(replica, read_ts, await self.newest_applied_catalog(replica))
 
-    def _catalog_of(self, read_ts: Timestamp, newest: Catalog) -> Catalog:
+    def _catalog_of(self, replica: Replica, read_ts: Timestamp, newest: Catalog) -> Catalog:
         """Return the catalog of a read that names the time ``read_ts``. The lookup of a table that has another name by
         now raises PermissionDenied, unless the caller may read by that name, too."""
         caller = CALLER.get()
@@ -156,7 +159,7 @@ class Service:
         def check(then: TableDescriptor, now: TableDescriptor) -> None:
             check_renamed(caller, table_resource(then.database, then.name), table_resource(now.database, now.name))
 
-        return newest.named_as_in(self.catalog(read_ts), check)
+        return newest.named_as_in(self.catalog(replica, read_ts), check)
 
     async def newest(self) -> Timestamp:
         """Return a timestamp at which all acknowledged writes are seen. Raises NotLeader, Unavailable."""
@@ -172,10 +175,10 @@ class Service:
         engine alone."""
         return await replica.reads.applied_to(await self.read_ts(replica, at))
 
-    def check_not_ahead(self, after: Timestamp, field: str) -> None:
+    def check_not_ahead(self, replica: Replica, after: Timestamp, field: str) -> None:
         """Check the start of a watch: after a far future time it would be silent until then. Raises TimestampInFuture
         that names ``field``, Unavailable."""
-        replica, clock = self.host.meta, self.host.process.clock
+        clock = self.host.process.clock
         newest = max(replica.read_ts(), clock.last)
         bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
         if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
@@ -204,12 +207,12 @@ class Service:
         if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             try:
                 origin = Origin(replica.reader(read_ts), decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES)
-                return _staged(at, origin, self.catalog_at(read_ts, at), self.transaction_limits)
+                return _staged(at, origin, self.catalog_at(replica, read_ts, at), self.transaction_limits)
             except ResourceExhausted as refusal:
                 if refusal.resource != DECODING:
                     raise
         base = replica.store.snapshot(await replica.reads.applied_to(read_ts))
-        catalog = await self.applied_catalog_at(read_ts, at)
+        catalog = await self.applied_catalog_at(replica, read_ts, at)
         return await self.host.process.scan(lambda: _staged(at, Origin(base), catalog, self.transaction_limits))
 
     async def point_reader(
@@ -273,13 +276,13 @@ class Service:
         return _OnlyHeader(header=self.header(result.ts)).SerializeToString() + result.reply
 
     async def prepare(
-        self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
+        self, replica: Replica, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
     ) -> Mapping[int, PreparedDocument | None]:
         """Read the documents of a large request beside the loop, in slices; evaluation reads those of a small one."""
         prepared: dict[int, PreparedDocument | None] = {}
         if request.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             return prepared
-        catalog = await self.newest_applied_catalog()
+        catalog = await self.newest_applied_catalog(replica)
         reading = zip(documents, prepare_documents(catalog, list(documents.values())), strict=False)
 
         def slice_of_them() -> bool:

@@ -59,7 +59,7 @@ class SizesService(Service):
         if request.name:
             if not request.database:
                 raise InvalidArgument("database", "must be given with a name")
-            table = self.catalog(newest).table(request.database, request.name)
+            table = self.catalog(self.host.meta, newest).table(request.database, request.name)
             return pb.TableSizesResponse(header=self.header(newest), tables=[await self._table_size(table)])
         request.page_size = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
 
@@ -88,7 +88,7 @@ class SizesService(Service):
         request.page_size = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
 
         def readable(ts: Timestamp, after: str) -> list[str]:
-            names = behind(after, self.catalog(ts).databases(), str)
+            names = behind(after, self.catalog(self.host.meta, ts).databases(), str)
             demands = ((each, Demand(Permission.READ, database_resource(each))) for each in names)
             return [each for each, demand in demands if rights is None or rights.allow(demand)]
 

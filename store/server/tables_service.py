@@ -70,7 +70,7 @@ class TablesService(SizesService):
     async def list_databases(self, _request: pb.ListDatabasesRequest) -> Message:
         """Return the databases that the caller may know of: those that it has no right in are left out."""
         read_ts, rights = await self.newest(), seen_by(CALLER.get())
-        names = self.catalog(read_ts).databases()
+        names = self.catalog(self.host.meta, read_ts).databases()
         seen = [each for each in names if rights is None or rights.sees(database_resource(each))]
         return pb.ListDatabasesResponse(header=self.header(read_ts), databases=seen)
 
@@ -129,7 +129,7 @@ class TablesService(SizesService):
 
     async def describe_table(self, request: pb.DescribeTableRequest) -> Message:
         read_ts = await self.read_ts(self.host.meta, request.at)
-        table = self.catalog_at(read_ts, request.at).table(request.database, request.name)
+        table = self.catalog_at(self.host.meta, read_ts, request.at).table(request.database, request.name)
         return pb.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def alter_table(self, request: pb.AlterTableRequest) -> bytes:
@@ -267,8 +267,9 @@ class TablesService(SizesService):
         """Check rows and entries at one timestamp. With ``repair`` each page's suspects are repaired in the newest
         state before the page is sent. Raises InvalidArgument if ``at`` is set, too."""
         with self.host.process.scans.place():
-            read_ts = await self.scan_ts(self.host.meta, request.at)
-            catalog = await self.applied_catalog_at(read_ts, request.at)
+            replica = self.host.replica_of_table(request.database, request.name)
+            read_ts = await self.scan_ts(replica, request.at)
+            catalog = await self.applied_catalog_at(replica, read_ts, request.at)
             plan = plan_check(catalog, request.database, request.name, read_ts)
             if request.repair and request.HasField("at"):
                 raise InvalidArgument("at", "must not be set with repair, which works on the newest state")
@@ -285,13 +286,13 @@ class TablesService(SizesService):
     async def _repair(self, plan: CheckPlan, keys: Sequence[LogicalKey], put_right: pb.CheckTableResponse) -> None:
         """Repair some suspects in the newest state; ``put_right`` counts the results. Keys that a large transaction has
         staged are left: its commit may repair them, and the others are not to wait for that."""
-        table = plan.view.table
+        table, replica = plan.view.table, self.host.replica_of(plan.ranges[0][0])
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return evaluate_repair(reader, self.host.meta.catalog(reader), table.database, table.name, keys)
+            return evaluate_repair(reader, replica.catalog(reader), table.database, table.name, keys)
 
         try:
-            result = await self.host.meta.write(evaluate, size_bytes=sum(map(len, keys)))
+            result = await replica.write(evaluate, size_bytes=sum(map(len, keys)))
         except KeyLocked:
             if len(keys) == 1:
                 put_right.left += 1
@@ -308,9 +309,10 @@ class TablesService(SizesService):
         self, plan: CheckPlan, suspects: Suspects, position: CheckPosition | None, rows: int, entries: int
     ) -> Step:
         """Check a slice; ``rows`` and ``entries`` were checked before it."""
+        replica = self.host.replica_of(plan.ranges[0][0])
 
         def step() -> tuple[bytes, Step | None]:
-            page = check_step(self.host.meta.store, plan, position)
+            page = check_step(replica.store, plan, position)
             if suspects is not None:
                 suspects.extend(each.suspect for each in page.problems if each.suspect is not None)
             return self._told(

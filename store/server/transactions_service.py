@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Final
 
 from google.protobuf.message import Message
@@ -13,14 +12,14 @@ from cortado.proto.v1 import transactions_pb2
 from cortado.store.auth.caller import CALLER, asking
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.host.host import Host
-from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.changed import changed_since, changed_within
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.transacting import DECODING, conflict_of
+from cortado.store.mvcc.transacting import DECODING
 from cortado.store.observe.measures import CommitOutcomes
+from cortado.store.replica.replica import Replica
 from cortado.store.server.allowances import Allowances
+from cortado.store.server.commit_reads import replica_of_commit, search_changes
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.footprint_rights import check_may_read
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
@@ -39,12 +38,10 @@ _ATTEMPTS: Final = 3
 CANCELLED_AT_ONCE: Final = 1_000
 CANCELLED_MS: Final = 50.0
 """Each principal may cancel this number of unknown requests by settling them, and one more each ``CANCELLED_MS``."""
-_SLICE_KEYS: Final = 100
-"""The keys looked up at once beside the loop; each may have a value of a mebibyte."""
 
 
 class TransactionsService(Service):
-    """All tables and namespaces are in one group, so a commit is one entry of its log."""
+    """All keys of a commit are in one group, so it is one entry of that group's log."""
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
@@ -65,11 +62,14 @@ class TransactionsService(Service):
         limits = self.transaction_limits
         check_operations(count, limits)
         start, isolation, footprint = begun(request, limits)
-        check_may_read(CALLER.get(), footprint, self.catalog(), start)
+        check_may_read(CALLER.get(), footprint, self.catalog(self.host.meta), start)
+        replica = replica_of_commit(self.host, request.operations, footprint)
         # With a start, each key is checked for a change since then, packed ones, too.
         looked_up = len(request.operations) if start is None else count
         is_large = looked_up > AHEAD_FROM or _changes_bytes(request) > READ_ON_THE_LOOP_BYTES
-        prepared = NOTHING_PREPARED if is_large else await self.prepare(request, documents_of(request.operations))
+        prepared = (
+            NOTHING_PREPARED if is_large else await self.prepare(replica, request, documents_of(request.operations))
+        )
         unchanged_to: Timestamp | None = None
         ahead: Ahead | None = None
         decoded_bytes_max: int | None = DECODED_ON_THE_LOOP_BYTES
@@ -77,7 +77,7 @@ class TransactionsService(Service):
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             if ahead is not None:
                 return ahead.evaluate(reader, commit_ts, unchanged_to)
-            catalog = self.host.meta.catalog(reader)
+            catalog = replica.catalog(reader)
             if start is not None:
                 catalog = catalog.unchanged_since(start)
             operations = operations_of(catalog, request.operations, "operations")
@@ -90,29 +90,29 @@ class TransactionsService(Service):
 
         for _ in range(_ATTEMPTS):
             if is_large:
-                ahead = await self._ahead(request, start, footprint)
+                ahead = await self._ahead(replica, request, start, footprint)
             try:
-                return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+                return await self.write(replica, request, request.request_id, evaluate, reply)
             except ResourceExhausted as refusal:
                 if refusal.resource not in (VALIDATION, DECODING):
                     raise
                 measures.evaluated_again += is_large
                 is_large |= refusal.resource == DECODING
             if start is not None and footprint:
-                unchanged_to = await self._search(footprint, start, unchanged_to or start)
+                unchanged_to = await search_changes(replica, footprint, start, unchanged_to or start)
         # Other commits were faster each time: evaluate it in its turn.
         ahead = decoded_bytes_max = None
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+        return await self.write(replica, request, request.request_id, evaluate, reply)
 
     async def _ahead(
         self,
+        replica: Replica,
         request: transactions_pb2.CommitRequest,
         start: Timestamp | None,
         footprint: Footprint,
     ) -> Ahead:
         """Evaluate beside the loop, against the applied state. Raises NotLeader before the work, which would be in
         vain."""
-        replica = self.host.meta
         replica.check_serving()
         # Writes in flight would count as changes since then, before this commit has begun.
         await replica.reads.applied_to(await replica.reads.linearize())
@@ -143,15 +143,17 @@ class TransactionsService(Service):
         return ahead
 
     async def settle(self, request: transactions_pb2.SettleRequest) -> Message:
-        result = await self.host.meta.settle(request.request_id, self._admit_cancelling)
-        if result is None:
-            return transactions_pb2.SettleResponse(header=self.header(self.host.meta.read_ts()))
-        return transactions_pb2.SettleResponse(
-            header=self.header(result.ts),
-            happened=True,
-            timestamp=timestamp_message(result.ts),
-            reply=self.with_header(result),
-        )
+        for replica in self.host.replicas.values():
+            # The id of a request does not tell its group: it is settled in each.
+            result = await replica.settle(request.request_id, self._admit_cancelling)
+            if result is not None:
+                return transactions_pb2.SettleResponse(
+                    header=self.header(result.ts),
+                    happened=True,
+                    timestamp=timestamp_message(result.ts),
+                    reply=self.with_header(result),
+                )
+        return transactions_pb2.SettleResponse(header=self.header(self.host.meta.read_ts()))
 
     def _admit_cancelling(self) -> None:
         """Admit a cancellation: it writes the log, and makes room in the request table. Raises ResourceExhausted."""
@@ -161,24 +163,6 @@ class TransactionsService(Service):
             problem = f"principal {asker.principal} has cancelled {CANCELLED_AT_ONCE} unknown requests at once"
             resource = "cancelled requests"
             raise ResourceExhausted(problem, math.ceil(wait_ms), resource=resource, limit=CANCELLED_AT_ONCE)
-
-    async def _search(self, footprint: Footprint, start: Timestamp, since: Timestamp) -> Timestamp:
-        """Search the footprint for changes above ``since``, in slices beside the loop. Return the timestamp that it
-        searched up to, without a change; later changes are in memory. Raises WriteConflict."""
-        replica = self.host.meta
-        up_to = replica.applied.last_ts
-        with self.host.process.scans.place():
-            for first in range(0, len(footprint.keys), _SLICE_KEYS):
-                keys = footprint.keys[first : first + _SLICE_KEYS]
-                changed = await self.host.process.scan(partial(changed_since, replica.store, keys, (), since, up_to))
-                conflict_of(changed, start, "read", footprint.names)
-            for begin, end in footprint.ranges:
-                resume: LogicalKey | None = begin
-                while resume is not None:
-                    slice_of_it = partial(changed_within, replica.store, resume, end, since, up_to)
-                    changed, resume = await self.host.process.scan(slice_of_it)
-                    conflict_of(changed, start, "range", footprint.names)
-        return up_to
 
 
 def _changes_bytes(request: transactions_pb2.CommitRequest) -> int:

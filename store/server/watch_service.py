@@ -18,7 +18,6 @@ from cortado.store.auth.caller import CALLER, check_renamed, denial
 from cortado.store.auth.roles import Demand, Permission, Resource
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
@@ -27,6 +26,7 @@ from cortado.store.mvcc.paging import PageToken, decode_token, encode_token, rea
 from cortado.store.mvcc.versions import Item
 from cortado.store.replica.feed.watch import Batch, Watch
 from cortado.store.replica.read.read_timestamps import Stale
+from cortado.store.replica.replica import Replica
 from cortado.store.server.convert import read_at, read_at_text, timestamp_message
 from cortado.store.server.document_messages import check_form, range_bounds
 from cortado.store.server.service import Service, resolved_interval_ms
@@ -57,7 +57,7 @@ class WatchService(Service):
         within = KvRange(request.range.start, request.range.end, request.range.prefix)
         bounds = logical_range(request.namespace, within, generation)
         replies = KeyValueReplies(request.namespace, packed=request.packed)
-        watched = WatchedNamespace(self.catalog, request.namespace, generation)
+        watched = WatchedNamespace(self._newest_catalog, request.namespace, generation)
         async with aclosing(self._replies(request.options, bounds, replies, watched)) as stream:
             async for reply in stream:
                 yield reply
@@ -65,16 +65,16 @@ class WatchService(Service):
     async def table(self, request: watch_pb2.WatchTableRequest) -> AsyncGenerator[bytes, None]:
         await self.host.meta.reads.caught_up()
         table = self._table(request.table, self._names_at(request.options))
-        view = self._view(table, self.catalog())
+        view = self._view(table, self._newest_catalog())
         check_form(view, request.format, request.schema_id)
         bounds = scan_range(view.table, None, *range_bounds(request.range, view.table.key))
         replies = TableReplies(
-            lambda: self._view(table, self.applied_catalog()),
+            lambda: self._view(table, self.applied_catalog(self.host.meta)),
             document_format=request.format,
             schema_id=request.schema_id,
             packed=request.packed,
         )
-        watched = WatchedTable(self.catalog, table, self._renaming())
+        watched = WatchedTable(self._newest_catalog, table, self._renaming())
         async with aclosing(self._replies(request.options, bounds, replies, watched)) as stream:
             async for reply in stream:
                 yield reply
@@ -86,20 +86,26 @@ class WatchService(Service):
         watched: Watched
         if request.WhichOneof("of") == "table":
             table = self._table(request.table.table, after)
-            divided = DividedTable(self._view(table, self.catalog()), request.table.range)
-            watched = WatchedTable(self.catalog, table, self._renaming())
+            divided = DividedTable(self._view(table, self._newest_catalog()), request.table.range)
+            watched = WatchedTable(self._newest_catalog, table, self._renaming())
         else:
             name, generation = request.pairs.namespace, self._generation(request.pairs.namespace, after)
             divided = DividedPairs(request.pairs, generation)
-            watched = WatchedNamespace(self.catalog, name, generation)
+            watched = WatchedNamespace(self._newest_catalog, name, generation)
         over = watched.ended_by(until)
         if over is not None:
             if over.resolved is None or over.resolved <= after:
                 raise over.error
             until = over.resolved
         parts = check_parts(request.parts or 1)
+        replica = self.host.replica_of(divided.bounds[0])
+        if replica is not self.host.meta:
+            # The catalog told the range; its changes and its newest time are those of another log.
+            if over is None and not request.HasField("until"):
+                until = await _now(replica)
+            until = await replica.reads.applied_to(await replica.reads.resolve(until))
         with self.host.process.scans.place():
-            found = await self.host.meta.watches.window(
+            found = await replica.watches.window(
                 *divided.bounds,
                 after,
                 until,
@@ -107,7 +113,7 @@ class WatchService(Service):
                 bytes_max=request.bytes_max,
                 parts=parts,
             )
-        self.host.meta.store.check_readable(after, *divided.bounds)
+        replica.store.check_readable(after, *divided.bounds)
         return watch_pb2.WindowResponse(
             header=self.header(self.host.meta.read_ts()),
             until=timestamp_message(found.until),
@@ -128,16 +134,20 @@ class WatchService(Service):
         )
         if not isinstance(after, Timestamp):
             raise InvalidArgument("after", "must be a timestamp")
-        self.check_not_ahead(after, "after")
+        self.check_not_ahead(self.host.meta, after, "after")
         if isinstance(until, Stale):
             raise InvalidArgument("until.stale_ms", "cannot be read up to: give a timestamp, or none")
-        ts = await self._now() if until is None else await self.host.meta.reads.resolve(until)
+        ts = await _now(self.host.meta) if until is None else await self.host.meta.reads.resolve(until)
         return after, await self.host.meta.reads.applied_to(ts)
+
+    def _newest_catalog(self) -> Catalog:
+        return self.catalog(self.host.meta)
 
     def _generation(self, namespace: str, then: Timestamp | None) -> int:
         """Return the namespace's generation at the start of the watch."""
         newest = self.host.meta.read_ts()
-        return generation_of(self.host.meta.reader(newest if then is None else min(then, newest)), namespace)
+        read_ts = newest if then is None else min(then, newest)
+        return self.catalog(self.host.meta, read_ts).generation_of(namespace)
 
     def _table(self, named: documents_pb2.TableName, then: Timestamp | None) -> TableDescriptor:
         """Return the table that had the name at the start of the watch; if there was none, the one that has it now.
@@ -145,8 +155,8 @@ class WatchService(Service):
         database, name = named.database, named.table
         if then is not None and then <= self.host.meta.read_ts():
             with suppress(NotFound):
-                return self.catalog(then).table(database, name)
-        return self.catalog().table(database, name)
+                return self.catalog(self.host.meta, then).table(database, name)
+        return self._newest_catalog().table(database, name)
 
     def _renaming(self) -> Callable[[Resource, Resource], None]:
         """Return a function that checks the caller of this watch if its table has another name by now: from then on it
@@ -193,9 +203,10 @@ class WatchService(Service):
         if options.progress_only and (options.initial_state or options.with_previous):
             given = "initial_state" if options.initial_state else "with_previous"
             raise InvalidArgument(f"options.{given}", "is not for a watch with progress_only, which sends no changes")
-        after, state_at = await self._begins(options, shape, bounds)
+        replica = self.host.replica_of(start)
+        after, state_at = await self._begins(replica, options, shape, bounds)
         watched.look()
-        with self.host.meta.watches.watch(
+        with replica.watches.watch(
             start,
             end,
             after,
@@ -204,7 +215,7 @@ class WatchService(Service):
             is_read_at=options.initial_state,
         ) as watch:
             while state_at is not None and state_at < end:
-                of_state, state_at = await self._state(watch, state_at, end, shape, replies)
+                of_state, state_at = await self._state(replica, watch, state_at, end, shape, replies)
                 watched.look()
                 for reply in of_state:
                     yield reply
@@ -213,31 +224,38 @@ class WatchService(Service):
                     watched.look()
                     over = None if batch.resolved is None else watched.ended_by(batch.resolved)
                     told = batch if over is None else Batch(batch.items, over.resolved)
-                    parts = self._replies_of(told, replies, with_previous=options.with_previous)
+                    parts = self._replies_of(replica, told, replies, with_previous=options.with_previous)
                     async with aclosing(parts) as made:
                         async for reply in made:
                             yield reply
                     if over is not None:
                         raise over.error
 
-    async def _replies_of(self, batch: Batch, replies: Replies, *, with_previous: bool) -> AsyncGenerator[bytes, None]:
+    async def _replies_of(
+        self, replica: Replica, batch: Batch, replies: Replies, *, with_previous: bool
+    ) -> AsyncGenerator[bytes, None]:
         """Yield a batch as one reply, or as several if it would be too large for one."""
         rest = batch.items
         while True:
             items, previous = rest, []
             if with_previous and items:
-                previous = await self.host.meta.watches.previous(items, bytes_max=REPLY_BYTES)
+                previous = await replica.watches.previous(items, bytes_max=REPLY_BYTES)
                 items = items[: len(previous)]
             rest = rest[len(items) :]
-            for reply in await self._made(items, previous, None if rest else batch.resolved, replies):
+            for reply in await self._made(replica, items, previous, None if rest else batch.resolved, replies):
                 yield reply
             if not rest:
                 return
 
     async def _made(
-        self, items: list[Item], previous: list[Item | None], resolved: Timestamp | None, replies: Replies
+        self,
+        replica: Replica,
+        items: list[Item],
+        previous: list[Item | None],
+        resolved: Timestamp | None,
+        replies: Replies,
     ) -> list[bytes]:
-        header = self.header(self.host.meta.read_ts())
+        header = self.header(replica.read_ts())
 
         def encoded(begin: int, end: int) -> bytes:
             changes = Changes.of_items(items[begin:end], previous[begin:end])
@@ -249,7 +267,7 @@ class WatchService(Service):
         return await self.host.process.scan(lambda: _in_parts(encoded, 0, len(items)))
 
     async def _state(
-        self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
+        self, replica: Replica, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
     ) -> tuple[list[bytes], LogicalKey | None]:
         """Return a slice of the state that the watch begins with, as one reply or several, and the start of the next
         slice."""
@@ -258,7 +276,7 @@ class WatchService(Service):
         header = self.header(read_ts)
 
         def make() -> tuple[list[bytes], LogicalKey | None]:
-            chunk = self.host.meta.store.scan_chunk(
+            chunk = replica.store.scan_chunk(
                 start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=replies.state_bytes_max
             )
             changes = Changes.of_state(chunk)
@@ -276,39 +294,39 @@ class WatchService(Service):
     # --- where it begins ---------------------------------------------------------------------------------------
 
     async def _begins(
-        self, options: watch_pb2.WatchOptions, shape: bytes, bounds: KeyRange
+        self, replica: Replica, options: watch_pb2.WatchOptions, shape: bytes, bounds: KeyRange
     ) -> tuple[Timestamp, LogicalKey | None]:
         """Return the timestamp to watch after, and the key from which its state is wanted, if it is. All acknowledged
         writes up to it are applied: state and history are read from the engine alone.
 
         Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Restoring, Unavailable.
         """
-        self.host.meta.reads.check_open()
+        replica.reads.check_open()
         if options.page_token:
             if not options.initial_state:
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")
             token = decode_token(options.page_token, shape)
-            read_ts = await self.host.meta.reads.applied_to(await self.host.meta.reads.resolve(token.read_ts))
+            read_ts = await replica.reads.applied_to(await replica.reads.resolve(token.read_ts))
             return read_ts, LogicalKey(token.resume_within(*bounds))
         after = read_at(options.after, self.host.process.clock.epoch, "options.after")
         if isinstance(after, Stale):
             raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
         if after is None:
-            after = await self._now()
+            after = await _now(replica)
         elif options.initial_state:
-            after = await self.host.meta.reads.resolve(after)
+            after = await replica.reads.resolve(after)
         else:
-            self.check_not_ahead(after, "options.after")
-        self.host.meta.store.check_readable(after, *bounds)
-        return await self.host.meta.reads.applied_to(after), bounds[0] if options.initial_state else None
+            self.check_not_ahead(replica, after, "options.after")
+        replica.store.check_readable(after, *bounds)
+        return await replica.reads.applied_to(after), bounds[0] if options.initial_state else None
 
-    async def _now(self) -> Timestamp:
-        """Return a timestamp that at the leader is at or above all acknowledged writes; at other nodes, the applied
-        one."""
-        try:
-            return await self.newest()
-        except NotLeader:
-            return self.host.meta.read_ts()
+
+async def _now(replica: Replica) -> Timestamp:
+    """Return a timestamp that at the leader is at or above all acknowledged writes; at other nodes, the applied one."""
+    try:
+        return await replica.reads.linearize()
+    except NotLeader:
+        return replica.read_ts()
 
 
 def _in_parts(encoded: Callable[[int, int], bytes], begin: int, end: int) -> list[bytes]:

@@ -76,7 +76,8 @@ class PlainCommits(PlainWrites):
     def key_of_request(self, request: transactions_pb2.CommitRequest) -> Hashable | None:
         """Return the namespace, and whether there are deletes alone: these may use the reserve of a full disk."""
         operations = request.operations
-        if not 0 < len(operations) <= KEYS_ON_THE_LOOP:
+        if not 0 < len(operations) <= KEYS_ON_THE_LOOP or len(self.host.replicas) > 1:
+            # The general way finds the one group that holds its reads, too.
             return None
         namespaces, kinds = set[str](), set[str | None]()
         for each in operations:
@@ -116,7 +117,7 @@ class PlainCommits(PlainWrites):
         """Return whether the caller may read all that the commits have read."""
         if caller is None or caller.rights is None:
             return True
-        catalog = Service(self.host).catalog()
+        catalog = Service(self.host).catalog(self.host.meta)
         try:
             for request_id in run.request_ids:
                 commit: _Plain = run.prepared[request_id]

@@ -26,7 +26,7 @@ from cortado.store.server.runs.gathering import CallRun, PlainCall
 from cortado.store.server.runs.reading import PlainReads
 from cortado.store.server.runs.wire import document_reply, headed, put_etags
 from cortado.store.server.runs.writing import PlainWrites
-from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_LOOP_BYTES
+from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_LOOP_BYTES, Service
 from cortado.store.tables.read import PIECE_BYTES
 from cortado.store.tables.stage import read_input
 from cortado.store.tables.view import TableView
@@ -58,17 +58,19 @@ class PlainDocumentPuts(PlainWrites):
         table = request.table
         return (table.database, table.table) if request.document.WhichOneof("body") else None
 
-    def replica_of(self, _run: CallRun) -> Replica:
-        return self.host.meta
+    def replica_of(self, run: CallRun) -> Replica:
+        return self.host.replica_of_table(*run.key)
 
     def left_out(self, run: CallRun) -> frozenset[bytes]:
-        left_out, meta = super().left_out(run), self.host.meta
-        run.prepared = rows = _read(TableView(meta.catalog(meta.reader(meta.read_ts())), *run.key), run)
+        left_out, catalog = super().left_out(run), Service(self.host).catalog(self.replica_of(run))
+        run.prepared = rows = _read(TableView(catalog, *run.key), run)
         return left_out.union(run.request_ids.keys() - rows.by_request.keys())
 
     def evaluation(self, run: CallRun) -> EvaluateRun:
+        replica = self.replica_of(run)
+
         def evaluate(reader: Reader, first: Timestamp) -> RunEffects | None:
-            view = TableView(self.host.meta.catalog(reader), *run.key)
+            view = TableView(replica.catalog(reader), *run.key)
             rows: _Rows = run.prepared if run.prepared.fit(view) else _read(view, run)
             try:
                 keys, payloads = zip(*[rows.by_request[each] for each in run.request_ids], strict=True)
@@ -104,11 +106,11 @@ class PlainDocumentGets(PlainReads):
             return None
         return request.table.database, request.table.table
 
-    def replica_of(self, _run: CallRun) -> Replica:
-        return self.host.meta
+    def replica_of(self, run: CallRun) -> Replica:
+        return self.host.replica_of_table(*run.key)
 
     def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes | None]:
-        view = TableView(self.host.meta.catalog(reader), *run.key)
+        view = TableView(self.replica_of(run).catalog(reader), *run.key)
         keys = [_row_key(view, call.request.key) for call in run.calls]
         asked = [key for key in keys if key is not None]
         # Documents beyond a piece go the general way: others of the loop go on in between.

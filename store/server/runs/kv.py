@@ -11,8 +11,7 @@ from cortado.errors import CortadoError, DataLoss
 from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.catalog.stored import generation_of
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.host.host import Host
-from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_key, kv_keys, namespace_range
+from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_key, kv_keys
 from cortado.store.keys.names import check_namespace
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import DEFAULT_LIMITS, PIECE_BYTES
@@ -44,10 +43,6 @@ def fits(namespace: str, key: bytes) -> bool:
     return bool(key) and len(key) + key.count(0) <= _key_bytes_max(namespace)
 
 
-def _replica(host: Host, namespace: str) -> Replica:
-    return host.replica_of(namespace_range(namespace)[0])
-
-
 KEYS_OF_RUN_MAX: Final = 1_024
 """The keys that all calls of one run look up: some microseconds each, in one piece."""
 REPLY_BYTES_MAX: Final = PIECE_BYTES // 2
@@ -67,7 +62,7 @@ class PlainPuts(PlainWrites):
         return namespace if fits(namespace, request.key) else None
 
     def replica_of(self, run: CallRun) -> Replica:
-        return _replica(self.host, run.key)
+        return self.host.replica_of_namespace(run.key)
 
     def evaluation(self, run: CallRun) -> EvaluateRun:
         requests = [call.request for call in run.calls]
@@ -90,7 +85,7 @@ class PlainDeletes(PlainWrites):
         return namespace if not request.HasField("condition") and fits(namespace, request.key) else None
 
     def replica_of(self, run: CallRun) -> Replica:
-        return _replica(self.host, run.key)
+        return self.host.replica_of_namespace(run.key)
 
     def evaluation(self, run: CallRun) -> EvaluateRun:
         user_keys = [call.request.key for call in run.calls]
@@ -125,7 +120,7 @@ class PlainGets(PlainReads):
         return namespace if fits(namespace, request.key) else None
 
     def replica_of(self, run: CallRun) -> Replica:
-        return _replica(self.host, run.key)
+        return self.host.replica_of_namespace(run.key)
 
     def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes]:
         keys = [call.request.key for call in run.calls]
@@ -151,7 +146,7 @@ class PlainMultiGets(PlainReads):
         return namespace if all(fits(namespace, key) for key in keys) else None
 
     def replica_of(self, run: CallRun) -> Replica:
-        return _replica(self.host, run.key)
+        return self.host.replica_of_namespace(run.key)
 
     def replies(self, run: CallRun, reader: Reader, header: common_pb2.Header) -> Sequence[bytes | None]:
         asked = [list(call.request.keys) for call in run.calls]

@@ -20,7 +20,7 @@ from cortado.store.replica.read.read_index import ReadIndex
 from cortado.store.replica.repair.damaged_segments import DamagedSegments
 from cortado.store.replica.snapshots.receiver import SnapshotReceiver
 from cortado.store.replica.snapshots.sender import SnapshotSender
-from cortado.store.server import transactions_service
+from cortado.store.server import commit_reads
 from cortado.store.transactions.ahead import Ahead
 from support.simulation.coverage import INVARIANT
 
@@ -80,7 +80,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (Disputes, "_open", disputed),
             (Disputes, "_close", settled),
             (Pacing, "appended", slowed),
-            (transactions_service, "changed_within", searched),
+            (commit_reads, "changed_within", searched),
             (Ahead, "evaluate", evaluated_ahead),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))

@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 
 FILES_MAX: Final = 94
-FUNCTIONS_MAX: Final = 501
+FUNCTIONS_MAX: Final = 500
 CALLS_MAX: Final = 1_306
-CROSSINGS_MAX: Final = 945
+CROSSINGS_MAX: Final = 944
 """These numbers only go down. ``tools/trace_put.py --list`` shows where the calls are."""
 SLACK: Final = 0.05
 
