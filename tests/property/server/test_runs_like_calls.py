@@ -39,8 +39,8 @@ READ_SINCE: Final = re.compile(rb", which was read, was written at [^,]+, (after
 
 
 def as_compared(reply: calls_pb2.CallReply) -> calls_pb2.CallReply | tuple[int, bytes]:
-    """Return what both ways must agree in. Of several keys that were read and have changed, one in memory is named
-    first; a commit that is evaluated beside the loop finds more or fewer of them there."""
+    """Return the part that both ways must agree in. If several keys have changed since they were read, a refusal names
+    one in memory first; a commit that is evaluated beside the loop finds more or fewer of them there."""
     changed = READ_SINCE.search(reply.status)
     return reply if changed is None else (reply.id, changed[1])
 

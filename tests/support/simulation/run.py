@@ -456,6 +456,9 @@ class Run:
         if replica.applied.last_ts < self.record.last_ts[group_id] or replica.log.last[0] != replica.applied.index:
             return False
         members = [self.cluster.find(each.node_id) for each in replica.roster.members]
+        if any(life is not None and life.node.replicas[group_id].store.suspect for life in members):
+            # Others are still asked for its version: reads of the range are refused until then.
+            return False
         disks = [
             (life.node.replicas[group_id].applied.index, life.host.disk.digests[group_id])
             for life in members
