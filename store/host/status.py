@@ -10,7 +10,6 @@ from cortado.store.host.host import Host
 from cortado.store.host.patrol import PatrolProgress
 from cortado.store.process.admission import GateUse
 from cortado.store.process.peer_clocks import ClockOffset
-from cortado.store.replica.features.restoring import RestoreState
 from cortado.store.replica.repair.cases import DamagedItem
 from cortado.store.replica.replica import Role
 from cortado.store.replica.snapshots.receiver import ReceiverProgress
@@ -97,7 +96,7 @@ def node_status(host: Host) -> NodeStatus:
         clock_offsets=host.process.clock_watch.offsets(),
         snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
-        restoring=_restore_text(replica.features.restore.state),
+        restoring=replica.features.progress,
         disputes=log.disputes.open,
         slowed=driver.compaction.slowed,
         patrol=host.patrol.progress,
@@ -106,11 +105,6 @@ def node_status(host: Host) -> NodeStatus:
         repaired=integrity.repairs.counts.repaired,
         scan_path=host.scan_path,
     )
-
-
-def _restore_text(restore: RestoreState | None) -> str:
-    """Return the progress of a restore; empty if there is none."""
-    return "" if restore is None else restore.progress
 
 
 def _snapshot_text(progress: ReceiverProgress | None) -> str:

@@ -147,7 +147,7 @@ class Replica:
         )
         """Receives the state that replaces this replica's."""
         self.known_requests = KnownRequests(driver, group.machine.request_table, process.clock)
-        self.features.restore.on_change = self._restore_changed
+        self.features.on_disrupted = self._disrupted
 
     # --- start and stop ---------------------------------------------------------------------------------------
 
@@ -254,14 +254,14 @@ class Replica:
             self.watches.end_all(Unavailable(unreadable, retry_delay_ms=1_000))
         self.forget_states()
 
-    def _restore_changed(self) -> None:
-        """Follow a restore: the cluster begins to take a backup, or serves its data."""
-        # Restored versions are older than the entries that bring them: no watch may take them for recent changes.
+    def _disrupted(self) -> None:
+        """Follow entries that may put versions at any timestamps, or the end of such entries."""
+        # These versions are older than the entries that bring them: no watch may take them for recent changes.
         self.driver.feed.recent.clear(self.driver.applied.last_ts)
         self.forget_states()
-        restore = self.features.restore.state
-        again = Unavailable("the cluster has taken a backup", retry_delay_ms=100)
-        self.watches.end_all(again if restore is None else restore.refusal())
+        again = Unavailable("versions of earlier times were put in place: watch again", retry_delay_ms=100)
+        refusal = self.features.refusal()
+        self.watches.end_all(again if refusal is None else refusal)
 
     # --- writes ------------------------------------------------------------------------------------------------
 

@@ -65,6 +65,10 @@ class Noting(Feature):
     def refusal(self) -> CortadoError:
         return Unavailable(f"{self.called} is closed")
 
+    @property
+    def progress(self) -> str:
+        return f"half of {self.called}"
+
     def load(self, newest: Reader, state: AppliedState) -> None:
         self.note(f"load {state.index}")
         newest.get(self.kept)
@@ -112,9 +116,6 @@ class Noting(Feature):
     def settle(self) -> None:
         self.is_new = True
         self.note("settle")
-
-    def announce(self) -> None:
-        self.note("announce")
 
     def late_from(self, _start: bytes, _end: bytes) -> Timestamp | None:
         return self.late

@@ -8,7 +8,6 @@ restarts and snapshots. The feature hears of them at these places::
     a command evaluated ────────────► add_to ──► touches(keys) ──► Effect       loop; its batch is not applied yet
     a transaction of entries ───────► begin ──► apply, apply, ... ──► settle    storage thread; then the loop, durable
                                                    `─────────────► take_back    no room: the same entries come again
-    all parts know what is applied ─► announce                                  loop
 
 ``follow`` comes whenever one of its changes in flight is taken, committed or given up, or its applied state differs.
 A feature that ``is_closed`` refuses every call and every write, but for those that are made ``while_closed``.
@@ -80,6 +79,11 @@ class Feature:
         raise NotImplementedError
 
     @property
+    def progress(self) -> str:
+        """Return the progress of the work for which it is closed, as text."""
+        raise NotImplementedError
+
+    @property
     def is_unordered(self) -> bool:
         """True if entries may put versions at any timestamps, by the entries applied, or just being applied."""
         return False
@@ -143,9 +147,6 @@ class Feature:
     def settle(self) -> None:
         """Take over the applied entries: they are durable and readable, and no others are being applied."""
 
-    def announce(self) -> None:
-        """Tell listeners about the settled entries: all parts of the replica know them by now."""
-
     # --- changes for watches -----------------------------------------------------------------------------------
 
     def late_from(self, start: bytes, end: bytes) -> Timestamp | None:
@@ -173,11 +174,13 @@ class Features:
         self._applying = self._with(Feature.apply.__name__)
         self._adding = self._with(Feature.add_to.__name__)
         self._parting = self._with(Feature.parts.__name__)
-        self._late = self._with(Feature.late_from.__name__)
         self._moving = self._with("is_moving")
         self._unordering = self._with("is_unordered")
         self.is_closed = False
         """Whether no caller is served. Changed by :meth:`load`, :meth:`mended` and :meth:`settle` alone."""
+        self._announced = 0
+        self.on_disrupted: Callable[[], None] = _nothing
+        """Called when the order of versions in time was given up, or is held again, by entries that all parts know."""
 
     def _with(self, hook: str) -> Sequence[Feature]:
         """Return the features that override a hook."""
@@ -221,10 +224,19 @@ class Features:
     def _look(self) -> None:
         self.is_closed = any(each.is_closed for each in self.all)
 
+    def refusal(self) -> CortadoError | None:
+        """Return the refusal of all callers; None if callers are served."""
+        return next((each.refusal() for each in self.all if each.is_closed), None)
+
     def check_open(self) -> None:
         """Raise the refusal of all callers, if no caller is served."""
-        if self.is_closed:
-            raise next(each.refusal() for each in self.all if each.is_closed)
+        if self.is_closed and (refusal := self.refusal()) is not None:
+            raise refusal
+
+    @property
+    def progress(self) -> str:
+        """Return the progress of the work for which no caller is served; empty if callers are served."""
+        return next((each.progress for each in self.all if each.is_closed), "")
 
     # --- in flight ---------------------------------------------------------------------------------------------
 
@@ -295,9 +307,11 @@ class Features:
         self._look()
 
     def announce(self) -> None:
-        """Tell listeners about the settled entries."""
-        for each in self.all:
-            each.announce()
+        """Tell the listener about the settled entries: all parts of the replica know them by now."""
+        disruptions = self.disruptions
+        if disruptions != self._announced:
+            self._announced = disruptions
+            self.on_disrupted()
 
     @property
     def is_unordered(self) -> bool:
@@ -314,8 +328,8 @@ class Features:
     def late_from(self, start: bytes, end: bytes) -> Timestamp | None:
         """Return the first timestamp at which versions in ``[start, end)`` are still to be put; None if all are
         there."""
-        found = [ts for ts in [each.late_from(start, end) for each in self._late] if ts is not None]
-        return min(found, default=None)
+        found = [each.late_from(start, end) for each in self._with(Feature.late_from.__name__)]
+        return min([ts for ts in found if ts is not None], default=None)
 
     def broken(self) -> Sequence[KeyRange]:
         """Return the ranges to which the settled entries bring versions later."""
@@ -332,3 +346,7 @@ def _of_meta(items: Sequence[Item]) -> Sequence[Item]:
         return ()
     begin = bisect_left(items, _FIRST, key=_engine_key)
     return items[begin : bisect_left(items, _BEHIND, begin, key=_engine_key)]
+
+
+def _nothing() -> None:
+    """No callback is set."""

@@ -36,13 +36,11 @@ class RestoreInLog(Feature):
         self._is_doubted = is_doubted
         self.state: RestoreState | None = None
         """The restore under way, by the applied state; UNREADABLE if no call may be served."""
-        self.on_change: Callable[[], None] = _nothing
-        """Called when a restore began or ended."""
         # By the entries that are applied, or just being applied; of these the storage thread decides.
         self._applied: RestoreState | None = None
         self._changes = 0
         self._before: tuple[RestoreState | None, int] = None, 0
-        self._settled = self._announced = 0
+        self._settled = 0
 
     @property
     def is_closed(self) -> bool:
@@ -51,6 +49,11 @@ class RestoreInLog(Feature):
     def refusal(self) -> CortadoError:
         assert self.state is not None
         return self.state.refusal()
+
+    @property
+    def progress(self) -> str:
+        assert self.state is not None
+        return self.state.progress
 
     @property
     def is_unordered(self) -> bool:
@@ -94,12 +97,3 @@ class RestoreInLog(Feature):
 
     def settle(self) -> None:
         self.state, self._settled = self._applied, self._changes
-
-    def announce(self) -> None:
-        if self._announced != self._settled:
-            self._announced = self._settled
-            self.on_change()
-
-
-def _nothing() -> None:
-    """No callback is set."""

@@ -217,3 +217,24 @@ def test_what_one_feature_says_holds_for_all() -> None:
     assert features.late_from(b"", b"z") == AT[3]
     assert features.broken() == [(ONE, TWO)]
     assert features.disruptions == 6
+
+
+def test_a_disruption_is_told_once_when_all_parts_know_it() -> None:
+    features, first, second, _ = noting()
+    heard: list[int] = []
+    features.on_disrupted = lambda: heard.append(features.disruptions)
+    features.announce()
+    features.announce()
+    first.disrupted, second.disrupted = 4, 5
+    features.settle()
+    assert heard == [6]
+    features.announce()
+    features.announce()
+    assert heard == [6, 9]
+
+
+def test_the_first_closed_feature_tells_why_no_caller_is_served() -> None:
+    features, _, second, _ = noting()
+    assert features.progress == ""
+    second.closed = True
+    assert features.progress == "half of b"

@@ -65,7 +65,7 @@ def test_a_feature_follows_its_change_when_it_is_taken_committed_and_applied() -
         await world.until(lambda: data.waiting > 0, "a transaction is held")
         data.release()
         await world.until(lambda: n1.meta.driver.pipeline.newest_in_flight is None, "all is applied")
-        applied = ["more begin", "more apply 1", "more settle", "more follow 0 0", "more announce"]
+        applied = ["more begin", "more apply 1", "more settle", "more follow 0 0"]
         assert taken(more.notes)[: len(applied)] == applied
 
     with registered(Effect.FOLLOWED) as made:
@@ -178,7 +178,7 @@ def test_changes_before_a_restores_begin_or_end_are_recent_no_more() -> None:
         await n1.meta.write(put("k", b"w"))
         recent = n1.meta.driver.feed.recent
         await world.until(lambda: bool(recent.all_since(before)), "both are applied")
-        n1.meta.features.restore.on_change()
+        n1.meta.features.on_disrupted()
         assert recent.all_since(before) is None
 
     world.run(scenario)
