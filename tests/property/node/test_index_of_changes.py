@@ -283,7 +283,7 @@ class Scene:
                 with pytest.raises(SnapshotTooOld):
                     self._by_either(*bounds)
                 continue
-            found = by_index(self.store, *bounds)
+            found = by_index(self.store, META_GROUP.group_id, *bounds)
             if found not in (None, wanted):
                 yield f"{bounds}: the index says {found}, the versions say {wanted}"
             if self._by_either(*bounds) != wanted:
