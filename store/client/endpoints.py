@@ -103,6 +103,8 @@ class Tls:
         cert = b"" if self.cert is None else _pem(self.cert, self.names.cert)
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
+        # The files may hold an authority that another one has signed.
+        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         made.set_alpn_protocols(["h2"])
         try:
             made.load_verify_locations(cadata=ca)

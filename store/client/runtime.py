@@ -7,7 +7,7 @@ runtimes that perform them::
                │                           │ drives each coroutine to its end, in one step
                └────── the core ───────────┘
                           │ awaits
-                       Runtime ─┬─ aio ........ grpc.aio on the caller's loop, no threads of ours
+                       Runtime ─┬─ aio ........ our own HTTP/2 on the caller's loop, no threads of ours
                                 └─ blocking ... threads and locks: an await is over when it returns
 
 A coroutine over the blocking runtime never suspends, so that a function can run it by a single ``send(None)``
@@ -52,9 +52,6 @@ CHANNEL_OPTIONS: Final = [
     # Idle members need no connection.
     ("grpc.client_idle_timeout_ms", 60_000),
 ]
-
-NOTHING_AHEAD: Final = ("grpc.http2.bdp_probe", 0)
-"""At most 64 KiB of each call's data are read ahead of its consumer. A message that is being read is not held up."""
 
 IsMoved: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Asked while an answer is late: whether there is a better place to ask."""
@@ -130,7 +127,7 @@ class Stream(Protocol):
 
 
 class Wire(Protocol):
-    """gRPC's channel to one address. It connects when it is first used, and again when that breaks."""
+    """The way to one address. It connects when it is first used, and again when that breaks."""
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> Question:
         """Begin a unary call of its own. Raises WireClosed."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import uvloop
 
 from cortado.store.client import AsyncClient
 from support.cluster import Cluster
@@ -21,7 +22,11 @@ def row(number: int) -> dict[str, Any]:
     return {"id": number, "text": "x" * 200}
 
 
-def test_tasks_go_on_at_the_next_leader_and_every_acknowledged_write_is_there(three_nodes: Cluster) -> None:
+LOOPS = [asyncio.run, uvloop.run]
+
+
+@pytest.mark.parametrize("run", LOOPS, ids=["asyncio", "uvloop"])
+def test_tasks_go_on_at_the_next_leader_and_every_acknowledged_write_is_there(three_nodes: Cluster, run: Any) -> None:
     async def main() -> None:
         async with AsyncClient(three_nodes.endpoints, timeout_s=30) as client:
             kv = client.kv("async-tasks")
@@ -46,11 +51,12 @@ def test_tasks_go_on_at_the_next_leader_and_every_acknowledged_write_is_there(th
             held = {pair.key: int(pair.value) async for pair in kv.scan()}
             assert held == {b"%d" % number: count for number, count in enumerate(written)}
 
-    asyncio.run(main())
+    run(main())
 
 
-def test_a_bulk_load_and_a_scan_outlive_the_leader(three_nodes: Cluster) -> None:
-    rows = 6_000
+@pytest.mark.parametrize("run", LOOPS, ids=["asyncio", "uvloop"])
+def test_a_bulk_load_and_a_scan_outlive_the_leader(three_nodes: Cluster, run: Any) -> None:
+    rows, database = 6_000, f"bulk_on_{run.__module__.partition('.')[0]}"
 
     async def source() -> AsyncIterator[dict[str, Any]]:
         for number in range(rows):
@@ -60,10 +66,10 @@ def test_a_bulk_load_and_a_scan_outlive_the_leader(three_nodes: Cluster) -> None
 
     async def main() -> None:
         async with AsyncClient(three_nodes.endpoints, timeout_s=30) as client:
-            await client.create_database("async_bulk")
-            await client.schemas.register("async_bulk.rows", ROW)
-            await client.create_table("async_bulk.rows", ["id"])
-            table = client.table("async_bulk.rows")
+            await client.create_database(database)
+            await client.schemas.register(f"{database}.rows", ROW)
+            await client.create_table(f"{database}.rows", ["id"])
+            table = client.table(f"{database}.rows")
             result = await table.put_many(source(), mode="insert", chunk_rows=250)
             assert (result.written, result.refused) == (rows, 0)
             await asyncio.to_thread(three_nodes.mend)
@@ -76,4 +82,4 @@ def test_a_bulk_load_and_a_scan_outlive_the_leader(three_nodes: Cluster) -> None
             assert seen == list(range(rows))
             assert document.value["text"] == row(0)["text"]
 
-    asyncio.run(main())
+    run(main())

@@ -17,6 +17,7 @@ from cortado.store.client import Client, Tls
 from cortado.store.peers.credentials import TlsFiles
 from support.certificates import Certifier
 from support.cluster import cortado
+from support.faces import FACES, open_client
 from support.server_process import ServerProcess, peer_address_of, running_server
 
 pytestmark = pytest.mark.process
@@ -41,9 +42,16 @@ def tls(certifier: Certifier) -> Tls:
     return Tls(files.ca, files.cert, files.key)
 
 
+@pytest.fixture(params=FACES)
+def face(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.mark.parametrize("coalesce", [False, True])
-def test_calls_streams_and_merged_calls_are_encrypted(encrypted: ServerProcess, tls: Tls, coalesce: bool) -> None:
-    with Client(encrypted.endpoint, tls=tls, coalesce=coalesce) as client:
+def test_calls_streams_and_merged_calls_are_encrypted(
+    encrypted: ServerProcess, tls: Tls, coalesce: bool, face: str
+) -> None:
+    with open_client(face, encrypted.endpoint, tls=tls, coalesce=coalesce) as client:
         kv = client.kv("n")
         threads = [threading.Thread(target=lambda n=n: kv.put(b"%d" % n, b"v")) for n in range(8)]
         for thread in threads:
@@ -53,16 +61,16 @@ def test_calls_streams_and_merged_calls_are_encrypted(encrypted: ServerProcess, 
         assert sum(1 for _ in kv.scan()) == 8
 
 
-def test_a_client_without_tls_gets_nowhere(encrypted: ServerProcess) -> None:
+def test_a_client_without_tls_gets_nowhere(encrypted: ServerProcess, face: str) -> None:
     wanted = f"{encrypted.endpoint}: it closed the connection: .*wants TLS"
-    with Client(encrypted.endpoint, timeout_s=1) as client, pytest.raises(Unavailable, match=wanted):
+    with open_client(face, encrypted.endpoint, timeout_s=1) as client, pytest.raises(Unavailable, match=wanted):
         client.status()
 
 
-def test_a_server_of_another_authority_is_not_believed(encrypted: ServerProcess, tmp_path: Path) -> None:
+def test_a_server_of_another_authority_is_not_believed(encrypted: ServerProcess, tmp_path: Path, face: str) -> None:
     files = Certifier(tmp_path / "foreign").client("app")
     with (
-        Client(encrypted.endpoint, timeout_s=1, tls=Tls(files.ca, files.cert, files.key)) as client,
+        open_client(face, encrypted.endpoint, timeout_s=1, tls=Tls(files.ca, files.cert, files.key)) as client,
         pytest.raises(
             Unavailable, match=r"cannot reach .*: its certificate does not come from the authority in tls-ca"
         ),
@@ -70,9 +78,40 @@ def test_a_server_of_another_authority_is_not_believed(encrypted: ServerProcess,
         client.status()
 
 
-def test_a_client_without_a_certificate_is_not_let_in(encrypted: ServerProcess, certifier: Certifier) -> None:
-    with Client(encrypted.endpoint, timeout_s=1, tls=Tls(certifier.ca)) as client, pytest.raises(Unavailable):
+def test_a_client_without_a_certificate_is_not_let_in(
+    encrypted: ServerProcess, certifier: Certifier, face: str
+) -> None:
+    with (
+        open_client(face, encrypted.endpoint, timeout_s=1, tls=Tls(certifier.ca)) as client,
+        pytest.raises(Unavailable, match="does not accept the client's certificate"),
+    ):
         client.kv("n").put(b"k", b"v")
+
+
+def test_a_server_of_another_host_is_not_believed(certifier: Certifier, tls: Tls, tmp_path: Path, face: str) -> None:
+    files = certifier.node("n1", under="elsewhere", hosts=("n1.test",))
+    options = ("--tls-ca", str(files.ca), "--tls-cert", str(files.cert), "--tls-key", str(files.key))
+    with (
+        running_server(tmp_path / "data", "--node-id", "n1", *options) as server,
+        open_client(face, server.endpoint, timeout_s=1, tls=tls) as client,
+        pytest.raises(Unavailable, match="its certificate is not for that host"),
+    ):
+        client.status()
+
+
+def test_renewed_files_are_read_with_the_next_connection(
+    encrypted: ServerProcess, certifier: Certifier, tmp_path: Path
+) -> None:
+    foreign, own = Certifier(tmp_path / "foreign").client("app"), certifier.client("app")
+    for each in ("ca", "cert", "key"):
+        (tmp_path / each).write_bytes(Path(getattr(foreign, each)).read_bytes())
+    files = Tls(tmp_path / "ca", tmp_path / "cert", tmp_path / "key")
+    with open_client("async", encrypted.endpoint, timeout_s=1, tls=files) as client:
+        with pytest.raises(Unavailable, match="authority"):
+            client.status()
+        for each in ("ca", "cert", "key"):
+            (tmp_path / each).write_bytes(Path(getattr(own, each)).read_bytes())
+        client.status()
 
 
 def test_a_certificates_name_is_a_principal_and_a_nodes_is_none(
@@ -143,8 +182,11 @@ def test_where_no_certificates_are_asked_for_tokens_alone_let_in_and_nobody_whil
             list(client.kv("n").scan())
 
 
-def test_a_server_without_tls_is_not_spoken_to_in_the_open(server: ServerProcess, tls: Tls) -> None:
-    with Client(server.endpoint, timeout_s=1, tls=tls) as client, pytest.raises(Unavailable, match="not speak TLS"):
+def test_a_server_without_tls_is_not_spoken_to_in_the_open(server: ServerProcess, tls: Tls, face: str) -> None:
+    with (
+        open_client(face, server.endpoint, timeout_s=1, tls=tls) as client,
+        pytest.raises(Unavailable, match="not speak TLS"),
+    ):
         client.status()
 
 

@@ -1,1 +1,1 @@
-"""The runtime of asyncio: grpc.aio on the caller's loop, without threads of ours."""
+"""The runtime of asyncio: our HTTP/2 on the caller's loop, without threads of ours."""

@@ -1,8 +1,8 @@
 """The coalescing stream of tasks: all calls submitted in one step of the loop leave as one message.
 
-Two tasks serve a stream: one writes, one reads. While a message is on its way to gRPC, further calls gather for the
-next; the replies of a message settle all their callers in one step. :mod:`cortado.store.client.call_queue` decides
-which calls are sent and bounds them.
+No task serves a stream: the connection asks it for a message once a step. While one has no room on the connection,
+further calls gather for the next; the replies of a message settle all their callers in one step.
+:mod:`cortado.store.client.call_queue` decides which calls are sent and bounds them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-import grpc
+from google.protobuf.message import DecodeError
 
-from cortado.errors import Cancelled, Internal
+from cortado.errors import Internal
 from cortado.store.client import call_queue
-from cortado.store.client.aio.tasks import Tasks
-from cortado.store.client.aio.writing import write
+from cortado.store.client.aio.port import Port
 from cortado.store.client.authorization import NOBODYS, Authorization
 from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
-from cortado.store.client.retry import Failure, failure_of
+from cortado.store.client.link.call import Call
+from cortado.store.client.retry import Failure
+from cortado.store.client.stubs import Stubs
 
 _LOOK_AGAIN_S: Final = 0.002
 """Not more often are all waits looked at."""
@@ -63,40 +64,46 @@ class TaskWaiter(Waiter):
             self._waking.set_result(True)
 
 
-class CallStream:
-    """One stream, opened at once. ``call`` is gRPC's, which takes messages and gives those that come."""
+class CallStream(Call):
+    """One stream, opened at once."""
+
+    __slots__ = (
+        "_calls",
+        "_idle_check",
+        "_look",
+        "_look_s",
+        "_loop",
+        "_on_end",
+        "_port",
+        "_was_used",
+    )
 
     def __init__(
-        self,
-        call: Any,
-        on_end: Callable[[CallStream, Failure], None],
-        tasks: Tasks,
-        authorization: Authorization = NOBODYS,
+        self, port: Port, on_end: Callable[[CallStream, Failure], None], authorization: Authorization = NOBODYS
     ) -> None:
-        self._call = call
+        super().__init__(Stubs.calls.Exchange.name, None, authorization.of_stream())
+        self._port = port
         self._on_end = on_end
-        self._loop = asyncio.get_running_loop()
+        self._loop = port.loop
         self._calls: CallQueue[TaskWaiter] = CallQueue(authorization)
-        self._news: asyncio.Future[None] | None = None
         self._was_used = False
         self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
         self._look: asyncio.TimerHandle | None = None
         self._look_s = math.inf
-        self._writer = tasks.start(self._write())
-        tasks.start(self._read())
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> TaskWaiter:
         """Put a call in line. Raises Failed if the stream is full or over; nothing was sent then."""
         waiter = TaskWaiter(self, self._loop, *self._calls.encode(method, request, timeout_s))
         self._calls.add(waiter)
-        self._wake_writer()
+        self._was_used = True
+        self._port.wants(self)
         return waiter
 
     def give_up(self, waiter: TaskWaiter) -> bool:
         """Give up the call: the server need not work on it. False if the outcome is there."""
         is_given_up = self._calls.remove(waiter)
         if self._calls.has_news:
-            self._wake_writer()
+            self._port.wants(self)
         return is_given_up
 
     def look_at(self, time_s: float) -> None:
@@ -121,61 +128,50 @@ class CallStream:
     def close(self, failure: Failure) -> None:
         """End the stream, and every call on it with ``failure``."""
         self._end(failure)
-        self._call.cancel()
+        self._port.cancel(self)
 
-    def _wake_writer(self) -> None:
-        self._was_used = True
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    # --- on the link -------------------------------------------------------------------------------------------
 
-    async def _write(self) -> None:
+    def fill(self) -> None:
+        """Hand over the queued calls, as far as the link has room: others gather meanwhile."""
+        link, calls = self._port.link, self._calls
+        while calls.has_news and link.has_room(self):
+            link.send(self, calls.take())
+
+    def tell(self) -> None:
         try:
-            while self._calls.ended is None:
-                message = self._calls.take()
-                if message:
-                    await write(self._call, message)
-                    continue
-                self._news = self._loop.create_future()
-                await self._news
-                self._news = None
-            await self._call.done_writing()
-        except (Exception, asyncio.CancelledError):
-            return  # The stream is over, and the reading task is told why.
-
-    async def _read(self) -> None:
-        try:
-            while (message := await self._call.read()) is not grpc.aio.EOF:
-                settled = self._calls.settle(message)
+            while self.replies:
+                settled = self._calls.settle(self.replies.popleft())
                 self._calls.free(settled)
                 for waiter in settled:
                     waiter.wake()
-            failure = ENDED_BY_SERVER
-        except grpc.RpcError as error:
-            failure = failure_of(error)
-        except asyncio.CancelledError:
-            failure = Failure(Cancelled("the client's loop has ended"), answered=False, sent=True)
-        except Exception as defect:
-            failure = Failure(Internal(f"reading replies: {defect!r}"), answered=False, sent=True)
-        self._call.cancel()
-        self._end(failure)
+        except DecodeError as defect:
+            self.close(Failure(Internal(f"reading replies: {defect!r}"), answered=False, sent=True))
+            return
+        if self.is_over:
+            self._end(self.failure or ENDED_BY_SERVER)
+        elif self._calls.has_news:
+            self._port.wants(self)
 
     def _check_idle(self) -> None:
         if self._was_used or self._calls.in_flight:
             self._was_used = False
             self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
             return
-        # The next caller opens another stream; the writing task tells the server that this one is over.
+        # The next caller opens another stream; the server is told that this one is over.
         self._calls.end(ENDED_IDLE)
         self._on_end(self, ENDED_IDLE)
-        self._wake_writer()
+        if self.stream_id:
+            self._port.link.finish(self)
+            self._port.flush_soon()
+        else:
+            self._port.cancel(self)
 
     def _end(self, failure: Failure) -> None:
         self._idle_check.cancel()
         if self._look is not None:
             self._look.cancel()
             self._look, self._look_s = None, math.inf
-        # It may wait for a connection that will never be.
-        self._writer.cancel()
         left = self._calls.end(failure)
         self._on_end(self, failure)
         for waiter in left:

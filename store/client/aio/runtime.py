@@ -7,40 +7,38 @@ waits of its tasks; a task that is cancelled while it waits for an answer takes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
-import grpc
+from google.protobuf.message import DecodeError
 
-from cortado.errors import Cancelled, DeadlineExceeded, Unavailable, Unsupported
+from cortado.errors import DeadlineExceeded, Internal, Unavailable, Unsupported
 from cortado.store.client.aio.call_stream import CallStream
+from cortado.store.client.aio.port import Port
 from cortado.store.client.aio.tasks import Tasks
-from cortado.store.client.aio.writing import write
-from cortado.store.client.authorization import Authorization
+from cortado.store.client.authorization import Authorization, Metadata
 from cortado.store.client.endpoints import Tls
-from cortado.store.client.retry import Failed, Failure, failure_of
-from cortado.store.client.runtime import (
-    CHANNEL_OPTIONS,
-    NOTHING_AHEAD,
-    SILENCE_AGAIN_S,
-    SILENCE_S,
-    Environment,
-    IsMoved,
-    WireClosed,
-)
-from cortado.store.client.stubs import Method, Stubs
+from cortado.store.client.link.call import Call
+from cortado.store.client.retry import Failed, Failure
+from cortado.store.client.runtime import SILENCE_AGAIN_S, SILENCE_S, Environment, IsMoved, WireClosed
+from cortado.store.client.stubs import Method
+
+_AHEAD_BYTES: Final = 4 << 20
+_LITTLE_AHEAD_BYTES: Final = 65_535
 
 
 class AsyncioRuntime:
     """For any number of tasks of one loop. A process that serves others takes at most 64 KiB of unread data ``ahead``
-    of each stream. By default gRPC widens that to megabytes as the link allows, so that a distant reader is faster."""
+    of each stream. By default that is 4 MiB, so that a distant reader is faster."""
 
     def __init__(self, environment: Environment | None = None, *, ahead: bool = True) -> None:
         self.environment = environment or Environment()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks = Tasks()
-        self._options = CHANNEL_OPTIONS if ahead else [*CHANNEL_OPTIONS, NOTHING_AHEAD]
+        self._ahead_bytes = _AHEAD_BYTES if ahead else _LITTLE_AHEAD_BYTES
 
     def check(self) -> None:
         """Raise Unsupported in another loop than that of the first use."""
@@ -56,7 +54,7 @@ class AsyncioRuntime:
 
     def wire(self, address: str, tls: Tls | None, authorization: Authorization) -> AsyncioWire:
         """Return a wire to ``address``. Raises InvalidArgument for files that hold no certificates."""
-        return AsyncioWire(address, tls, authorization, self.environment, self._tasks, self._options)
+        return AsyncioWire(address, tls, authorization, self.environment, self._ahead_bytes)
 
     def lock(self) -> asyncio.Lock:
         """Return a lock for tasks."""
@@ -106,164 +104,206 @@ class TaskSignal:
 
 
 class AsyncioWire:
-    """grpc.aio's channel to one address."""
+    """Connections to one address, one after the other."""
 
     def __init__(
-        self,
-        address: str,
-        tls: Tls | None,
-        authorization: Authorization,
-        environment: Environment,
-        tasks: Tasks,
-        options: Sequence[tuple[str, Any]],
+        self, address: str, tls: Tls | None, authorization: Authorization, environment: Environment, ahead_bytes: int
     ) -> None:
-        if tls is None:
-            self._channel = grpc.aio.insecure_channel(address, options=options)
-        else:
-            self._channel = grpc.aio.secure_channel(address, tls._credentials(), options=options)
+        if tls is not None:
+            tls.context()
+        self._address = address
+        self._tls = tls
         self._authorization = authorization
         self._environment = environment
-        self._tasks = tasks
-        self._multicallables: dict[str, Any] = {}
+        self._ahead_bytes = ahead_bytes
+        self._tasks = Tasks()
+        self._port: Port | None = None
+        self._ports: WeakSet[Port] = WeakSet()
         self._is_closed = False
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """Begin a unary call of its own. Raises WireClosed."""
-        metadata = self._authorization.metadata()
-        return UnaryCall(self.multicallable(method)(request, timeout=timeout_s, metadata=metadata), self._tasks)
+        port = self._open()
+        call = UnaryCall(port, method, request, self._authorization.metadata(), timeout_s)
+        port.begin(call)
+        return call
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
         """Open a new coalescing stream. Raises WireClosed."""
-        exchange = self.multicallable(Stubs.calls.Exchange)(metadata=self._authorization.of_stream())
-        return CallStream(exchange, on_end, self._tasks, self._authorization)
+        port = self._open()
+        stream = CallStream(port, on_end, self._authorization)
+        port.begin(stream)
+        return stream
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
         """Open a call with many replies. Raises WireClosed."""
-        multicallable = self.multicallable(method)
+        port = self._open()
         metadata = self._authorization.metadata()
-        call = multicallable(metadata=metadata) if request is None else multicallable(request, metadata=metadata)
-        return ReplyStream(call, timeout_s, is_moved, self._environment, self._tasks)
+        stream = ReplyStream(port, method, request, metadata, timeout_s, is_moved, self._environment, self._tasks)
+        port.begin(stream)
+        return stream
 
     async def close(self) -> None:
         """End all calls and streams on it."""
         self._is_closed = True
-        await self._channel.close()
+        for port in list(self._ports):
+            await port.close()
+        await self._tasks.ended()
 
-    def multicallable(self, method: Method) -> Any:
-        """Return gRPC's callable of a method: requests are bytes, and replies too, except those of streams."""
+    def _open(self) -> Port:
+        """Return the connection that takes calls. Raises WireClosed."""
         if self._is_closed:
             raise WireClosed
-        known = self._multicallables.get(method.name)
-        if known is None:
-            make: Any = {
-                (False, False): self._channel.unary_unary,
-                (False, True): self._channel.unary_stream,
-                (True, True): self._channel.stream_stream,
-            }[method.client_streaming, method.server_streaming]
-            known = self._multicallables[method.name] = make(f"/{method.name}", None, method.stream_reply_of)
-        return known
+        if self._port is None or not self._port.link.takes_calls():
+            self._port = Port(self._address, self._tls, self._ahead_bytes, self._tasks)
+            self._ports.add(self._port)
+        return self._port
 
 
-class UnaryCall:
+class UnaryCall(Call):
     """A call beside the task, which can be given up while it runs."""
 
-    is_sent = True
+    __slots__ = ("_bound", "_port", "_tellers", "_waking")
 
-    def __init__(self, call: Any, tasks: Tasks) -> None:
-        self._task = tasks.start(_reply_of(call))
+    def __init__(self, port: Port, method: Method, request: bytes, metadata: Metadata | None, timeout_s: float) -> None:
+        super().__init__(method.name, request, metadata, deadline_s=port.loop.time() + timeout_s)
+        self._port = port
+        self._waking: asyncio.Future[bool] | None = None
+        self._bound: asyncio.TimerHandle | None = None
+        self._tellers: list[Callable[[UnaryCall], None]] = []
 
-    async def wait(self, wait_s: float) -> bool:
+    def wait(self, wait_s: float) -> asyncio.Future[bool]:
         """Wait until it has ended, and no longer than ``wait_s``."""
-        ended, _ = await asyncio.wait({self._task}, timeout=wait_s)
-        return bool(ended)
-
-    def outcome(self) -> bytes:
-        """Return the reply's bytes. Raises Failed."""
-        if self._task.cancelled():
-            raise Failed(Failure(Cancelled("the client was closed"), answered=False, sent=True))
-        try:
-            reply: bytes = self._task.result()
-        except grpc.RpcError as error:
-            failure = failure_of(error)
+        self._waking = waking = self._port.loop.create_future()
+        if self.is_over:
+            waking.set_result(True)
         else:
-            return reply
-        raise Failed(failure)
+            self._bound = self._port.loop.call_later(wait_s, self._wake)
+        return waking
 
     def give_up(self) -> bool:
         """Cancel the call."""
-        return self._task.cancel()
+        return self._port.cancel(self)
 
     def when_ended(self, tell: Callable[[UnaryCall], None]) -> None:
         """Call ``tell`` in a step of the loop."""
-        self._task.add_done_callback(lambda _: tell(self))
+        self._tellers.append(tell)
+        if self.is_over:
+            self._port.loop.call_soon(self.tell)
+
+    def tell(self) -> None:
+        if self.is_over:
+            self._wake()
+            tellers, self._tellers = self._tellers, []
+            for each in tellers:
+                each(self)
+
+    def _wake(self) -> None:
+        if self._bound is not None:
+            self._bound.cancel()
+            self._bound = None
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(self.is_over)
 
 
-async def _reply_of(call: Any) -> bytes:
-    reply: bytes = await call
-    return reply
-
-
-class ReplyStream:
+class ReplyStream(Call):
     """A call with many replies; a timer bounds each wait, and cancels the call."""
+
+    __slots__ = (
+        "_began_s",
+        "_given_up",
+        "_is_moved",
+        "_looking",
+        "_now_s",
+        "_outbox",
+        "_port",
+        "_reply_of",
+        "_tasks",
+        "_timeout_s",
+        "_waking",
+    )
 
     def __init__(
         self,
-        call: Any,
+        port: Port,
+        method: Method,
+        request: bytes | None,
+        metadata: Metadata | None,
         timeout_s: float,
         is_moved: IsMoved,
         environment: Environment,
         tasks: Tasks,
     ) -> None:
-        self._call = call
+        super().__init__(method.name, request, metadata, is_eager=False)
+        self._port = port
+        self._reply_of = method.reply_of
         self._timeout_s = timeout_s
         self._is_moved = is_moved
-        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._writer: asyncio.Task[None] | None = None
+        self._outbox: deque[bytes] = deque()
         self._now_s = environment.monotonic_s
         self._tasks = tasks
-        self._loop = asyncio.get_running_loop()
+        self._waking: asyncio.Future[None] | None = None
         self._began_s = 0.0
         self._looking: asyncio.Task[None] | None = None
         self._given_up: Failure | None = None
 
     def send(self, message: bytes) -> None:
-        """Queue a message for the sending task, which begins with the first message."""
-        self._outbox.put_nowait(message)
-        if self._writer is None:
-            self._writer = self._tasks.start(self._write())
+        """Put a message in line."""
+        self._outbox.append(message)
+        self._port.wants(self)
+
+    def fill(self) -> None:
+        while self._outbox and self._port.link.has_room(self):
+            self._port.link.send(self, self._outbox.popleft())
+
+    def tell(self) -> None:
+        if self._outbox:
+            self._port.wants(self)
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(None)
 
     async def receive(self) -> Any:
         """Return the next reply, None at the end. Raises Failed."""
+        reply = self._next()
+        if reply is None and not self.is_over:
+            reply = await self._late_reply()
+        if reply is not None:
+            try:
+                return self._reply_of(reply)
+            except DecodeError:
+                unreadable = Internal(f"the server sent a reply of {self.path} that cannot be read")
+                raise Failed(Failure(unreadable, answered=False, sent=True)) from None
+        failure = self._given_up or self.failure
+        if failure is not None:
+            raise Failed(failure)
+        return None
+
+    def close(self) -> None:
+        """Cancel the call."""
+        self._port.cancel(self)
+
+    def _next(self) -> bytes | None:
+        reply = self._port.link.read(self)
+        if self._port.link.has_output:
+            self._port.flush_soon()
+        return reply
+
+    async def _late_reply(self) -> bytes | None:
         self._began_s = self._now_s()
-        bound = self._loop.call_later(min(SILENCE_S, self._timeout_s), self._begin_looking)
+        bound = self._port.loop.call_later(min(SILENCE_S, self._timeout_s), self._begin_looking)
         try:
-            reply = await self._call.read()
-            return None if reply is grpc.aio.EOF else reply
-        except grpc.RpcError as error:
-            failure = self._given_up or failure_of(error)
-        except asyncio.CancelledError:
-            if not self._call.cancelled() or _is_cancelled_itself():
-                raise
-            closed = Failure(Cancelled("the client was closed"), answered=False, sent=True)
-            failure = self._given_up or closed
+            while True:
+                self._waking = self._port.loop.create_future()
+                await self._waking
+                reply = self._next()
+                if reply is not None or self.is_over:
+                    return reply
         finally:
+            self._waking = None
             bound.cancel()
             if self._looking is not None:
                 self._looking.cancel()
                 self._looking = None
-        raise Failed(failure)
-
-    def close(self) -> None:
-        """Cancel the call, and end the task that sends."""
-        if self._writer is not None:
-            # It may wait for a connection that will never be.
-            self._writer.cancel()
-        self._call.cancel()
-
-    async def _write(self) -> None:
-        with suppress(Exception):  # The reader receives the reason.
-            while True:
-                await write(self._call, await self._outbox.get())
 
     def _begin_looking(self) -> None:
         self._looking = self._tasks.start(self._look_around())
@@ -284,10 +324,6 @@ class ReplyStream:
             await asyncio.sleep(max(0.001, min(again_s, self._timeout_s - waited_s)))
 
     def _give_up(self, failure: Failure) -> None:
-        self._given_up = failure
-        self._call.cancel()
-
-
-def _is_cancelled_itself() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        if self._port.cancel(self):
+            self._given_up = failure
+        self.tell()

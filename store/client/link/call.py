@@ -23,6 +23,7 @@ class Call:
     __slots__ = (
         "deadline_s",
         "failure",
+        "is_awaited",
         "is_eager",
         "is_over",
         "is_sent",
@@ -48,6 +49,8 @@ class Call:
         self.metadata = metadata
         self.deadline_s = deadline_s
         self.is_eager = is_eager
+        self.is_awaited = False
+        """Its caller waits for the next reply, if it is not eager."""
         self.replies: deque[bytes] = deque()
         self.messages = Messages(REPLY_BYTES_MAX)
         """The bytes that are no reply yet."""
@@ -62,9 +65,8 @@ class Call:
         """Return the only reply of a call that is over. Raises Failed."""
         if self.failure is not None:
             raise Failed(self.failure)
-        if len(self.replies) != 1:
-            problem = f"the server sent {len(self.replies)} replies of {self.path}, which has one"
-            raise Failed(Failure(Internal(problem), answered=False, sent=True))
+        if not self.replies:
+            raise Failed(Failure(Internal(f"the server sent no reply of {self.path}"), answered=False, sent=True))
         return self.replies[0]
 
     def tell(self) -> None:

@@ -37,6 +37,7 @@ SILENT: Final = "it took the connection, and says nothing"
 NO_ANSWER: Final = "its host does not answer"
 STRANGER: Final = "what answers there is no Cortado server"
 BROKEN: Final = "the connection broke"
+_NOT_FOUND: Final = 404
 _DROPPED: Final = "the server dropped the call"
 _NO_TLS: Final = "it does not speak TLS"
 
@@ -141,6 +142,11 @@ def _too_large(found: re.Match[str]) -> TooLarge:
     length, limit = (int(number or 0) for number in found.groups())
     problem = f"has {length} bytes, a message may have {limit}" if length else "is larger than a message may be"
     return TooLarge("request", f"{problem}: send less at a time", length=length, limit=limit)
+
+
+def of_http(status: int) -> CortadoError:
+    """Return the error of a call that was answered by another kind of server. It did nothing if it has no such path."""
+    return Unsupported("this call", STRANGER) if status == _NOT_FOUND else Unavailable(STRANGER)
 
 
 def of_reset(code: int) -> Failure:

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Final
 
-from cortado.errors import Cancelled, CortadoError, DeadlineExceeded, Internal, Unavailable
+from cortado.errors import Cancelled, CortadoError, DeadlineExceeded, Internal, Unavailable, Unsupported
 from cortado.store.client.authorization import Metadata
 from cortado.store.client.link import ends
 from cortado.store.client.link.call import Call
@@ -17,7 +17,7 @@ from cortado.store.h2.client import ClientConnection
 from cortado.store.h2.events import Data, Drained, Ended, Event, Going, Replied, Reset
 from cortado.store.h2.grpc import CONTENT_TYPE, PREFIX_BYTES, prefixed, timeout_text
 from cortado.store.h2.header_blocks import block, literal
-from cortado.store.h2.limits import ErrorCode, H2Limits
+from cortado.store.h2.limits import WINDOW_MAX, ErrorCode, H2Limits
 from cortado.store.wire.api_level import user_agent
 from cortado.version import __version__
 
@@ -36,13 +36,17 @@ class Link:
 
     def __init__(self, address: str, now_s: Callable[[], float], *, is_encrypted: bool, ahead_bytes: int) -> None:
         self._now_s = now_s
-        self._h2 = ClientConnection(H2Limits(stream_window=ahead_bytes), now_s)
+        # Streams that are not read use up their own windows, and never the connection's.
+        limits = H2Limits(stream_window=ahead_bytes, connection_window=WINDOW_MAX)
+        self._h2 = ClientConnection(limits, now_s)
         self._held: dict[Call, None] = {}
         """Calls that wait for the connection, or for room on it."""
         self._calls: dict[int, Call] = {}
         self._untaken: list[Call] = []
         """Calls whose beginning was not taken to be written."""
         self._news: dict[Call, None] = {}
+        self._partial: dict[Call, None] = {}
+        """Calls that wait for the rest of a reply."""
         # The first two fields stand in the static table: POST, and the scheme.
         self._begins = (b"\x83\x87" if is_encrypted else b"\x83\x86") + literal(b":authority", address.encode())
         self._rest = block(
@@ -92,6 +96,7 @@ class Link:
         it may come in any size."""
         try:
             message = call.messages.next()
+            call.is_awaited = message is None
             if message is not None:
                 self._h2.consumed(call.stream_id, PREFIX_BYTES + len(message))
             else:
@@ -113,6 +118,11 @@ class Link:
     # --- for its driver ----------------------------------------------------------------------------------------
 
     @property
+    def has_output(self) -> bool:
+        """Whether bytes are to be written."""
+        return self._h2.unsent > 0
+
+    @property
     def is_over(self) -> bool:
         """Whether the rest of the bytes is to be written, and then the socket closed."""
         return self._failure is not None
@@ -125,6 +135,8 @@ class Link:
         while True:
             for event in self._h2.advance():
                 self._take(event)
+            if self._partial:
+                self._expect_rests()
             if not self._h2.has_more:
                 break
         if self._h2.has_settings and not self._is_ready and self._failure is None:
@@ -235,23 +247,40 @@ class Link:
         call = self._calls.get(event.stream_id)
         if call is None:
             return  # It was given up, in the same bytes.
-        messages = call.messages
-        messages.add(event.data)
+        call.messages.add(event.data)
         try:
-            if call.is_eager:
-                self._h2.consumed(event.stream_id, len(event.data))
-                while (message := messages.next()) is not None:
-                    call.replies.append(message)
-                if messages.missing > PREFIX_BYTES:
-                    self._h2.expect(event.stream_id, messages.missing)
-                self._news[call] = None
-            elif messages.missing <= 0:
-                self._news[call] = None
+            if not call.is_eager:
+                if call.messages.missing <= 0:
+                    self._news[call] = None
+                elif call.is_awaited:
+                    self._partial[call] = None
+            elif call.request is None or not call.replies:
+                self._take_replies(call)
         except CortadoError as problem:
             self._unreadable(call, problem)
             return
         if event.is_last:
             self._end(call, Failure(Unavailable(ends.STRANGER), answered=False, sent=True))
+
+    def _take_replies(self, call: Call) -> None:
+        """Take the replies that are here: one, if the request was one. More of them stay within the windows."""
+        messages = call.messages
+        while (message := messages.next()) is not None:
+            self._h2.consumed(call.stream_id, PREFIX_BYTES + len(message))
+            call.replies.append(message)
+            if call.request is not None:
+                return
+        if messages.missing > PREFIX_BYTES:
+            self._partial[call] = None
+        if call.replies:
+            self._news[call] = None
+
+    def _expect_rests(self) -> None:
+        """Let the rests of replies come, once all that has come is known: windows count that already."""
+        partial, self._partial = self._partial, {}
+        for call in partial:
+            if not call.is_over and call.messages.missing > 0:
+                self._h2.expect(call.stream_id, call.messages.missing)
 
     def _replied(self, event: Replied) -> None:
         call = self._calls.get(event.stream_id)
@@ -260,13 +289,14 @@ class Link:
         fields, status = event.fields.fields, event.fields.status
         is_grpc = fields.get(b"content-type", b"").startswith(CONTENT_TYPE)
         if status is not None and (status != _OK or not is_grpc):
-            self._drop(call, Unavailable(ends.STRANGER))
+            self._drop(call, ends.of_http(status))
         elif event.is_last:
             failure = ends.of_trailers(fields)
             call.messages.is_last = True
             try:
-                if call.is_eager and failure is None:
-                    call.messages.next()
+                if call.is_eager and failure is None and call.messages.next() is not None:
+                    problem = f"the server sent more than one reply of {call.path}, which has one"
+                    failure = Failure(Internal(problem), answered=False, sent=True)
             except CortadoError as problem:
                 self._unreadable(call, problem)
             else:
@@ -279,7 +309,8 @@ class Link:
         """End a call for this side's reasons."""
         if call.stream_id and not call.is_over:
             self._h2.reset(call.stream_id, ErrorCode.CANCEL)
-        self._end(call, Failure(copy(error), answered=False, sent=call.is_sent))
+        is_sent = call.is_sent and not isinstance(error, Unsupported)
+        self._end(call, Failure(copy(error), answered=False, sent=is_sent))
 
     def _end(self, call: Call, failure: Failure | None) -> None:
         self._calls.pop(call.stream_id, None)

@@ -90,14 +90,17 @@ def test_a_call_of_its_own_that_is_cancelled_is_cancelled_at_the_server(server: 
 
 
 def test_a_call_that_is_cancelled_before_it_left_never_leaves(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+    server: FakeServer,
 ) -> None:
-    monkeypatch.setattr(call_queue, "MESSAGE_CALLS_MAX", 1)  # So that they wait for each other.
-
     async def work(client: AsyncClient) -> None:
+        await client.clock()
+        port = client._connection.leader_channel()._wire._port
+        port.pause_writing()  # As if the server read nothing.
         calls = [asyncio.create_task(client.kv("n").get(b"%d" % number)) for number in range(3)]
         await asyncio.sleep(0)  # They are in line.
         calls[1].cancel()
+        await asyncio.wait([calls[1]])
+        port.resume_writing()
         found = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(found[1], asyncio.CancelledError)
 

@@ -42,7 +42,6 @@ AT_ONCE = Environment(random=lambda: 0.0)
 NO_CORTADO = "what answers there is no Cortado server"
 BROKEN = "cannot reach .*: |internal error: "
 """Any reason of ours."""
-GRPC_FAILS = pytest.mark.xfail(strict=False, run=False, reason="gRPC waits for the deadline, or does other things")
 
 
 def one_attempt() -> Environment:
@@ -294,9 +293,7 @@ class Once:
 
 def ways(cases: list[Case]) -> list[Any]:
     return [
-        pytest.param(
-            case, merges, id=f"{case}-{'merged' if merges else 'alone'}", marks=[] if case.in_grpc else GRPC_FAILS
-        )
+        pytest.param(case, merges, id=f"{case}-{'merged' if merges else 'alone'}")
         for case in cases
         for merges in ((False, True) if case.merges else (False,))
     ]
@@ -307,14 +304,16 @@ def face(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def client_of(face: str, server: ScriptServer, merges: bool, environment: Environment) -> Any:
+def client_of(case: Case, face: str, server: ScriptServer, merges: bool, environment: Environment) -> Any:
+    if face == "sync" and not case.in_grpc:
+        pytest.xfail("gRPC waits for the deadline, or does other things")
     return client_that_leaves_nothing(face, server.endpoint, timeout_s=4, coalesce=merges, environment=environment)
 
 
 @pytest.mark.parametrize(("case", "merges"), ways(CASES))
 def test_a_read_is_told_why_it_failed_and_the_next_one_works(case: Case, merges: bool, face: str) -> None:
     once = Once(case.act, "KeyValue/Get")
-    with ScriptServer(once.script()) as server, client_of(face, server, merges, one_attempt()) as client:
+    with ScriptServer(once.script()) as server, client_of(case, face, server, merges, one_attempt()) as client:
         client.clock()
         with pytest.raises(case.kinds, match=case.told):
             client.kv("n").get(b"k")
@@ -324,7 +323,7 @@ def test_a_read_is_told_why_it_failed_and_the_next_one_works(case: Case, merges:
 @pytest.mark.parametrize(("case", "merges"), ways(CASES))
 def test_only_a_write_that_may_have_been_done_has_an_unknown_outcome(case: Case, merges: bool, face: str) -> None:
     once = Once(case.act, "KeyValue/Put")
-    with ScriptServer(once.script()) as server, client_of(face, server, merges, one_attempt()) as client:
+    with ScriptServer(once.script()) as server, client_of(case, face, server, merges, one_attempt()) as client:
         client.clock()
         with pytest.raises(case.kinds if case.is_certain else OutcomeUnknown) as raised:
             client.kv("n").put(b"k", b"v")
@@ -340,7 +339,7 @@ def test_only_a_write_that_may_have_been_done_has_an_unknown_outcome(case: Case,
 )
 def test_a_write_is_repeated_under_its_id(case: Case, merges: bool, face: str) -> None:
     acts = Once(case.act, "KeyValue/Put")
-    with ScriptServer(acts.script()) as server, client_of(face, server, merges, AT_ONCE) as client:
+    with ScriptServer(acts.script()) as server, client_of(case, face, server, merges, AT_ONCE) as client:
         client.clock()
         assert client.kv("n").put(b"k", b"v") == "0.1000.1"
         puts = {put_id(each) for each in _puts(server)}

@@ -333,17 +333,14 @@ def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Clien
         return client._core._connection.leader_channel()._wire
 
     wire = run_core(client, wire_of_leader())
-    multicallable, held = wire.multicallable, []
+    open_stream, held = wire.open_stream, []
     # Other code may hold the call: it must not be the garbage collector that ends it.
 
-    def keeping(method: Any) -> Any:
-        def call(request: Any, **more: Any) -> Any:
-            held.append(multicallable(method)(request, **more))
-            return held[-1]
+    def keeping(*arguments: Any) -> Any:
+        held.append(open_stream(*arguments))
+        return held[-1]
 
-        return call
-
-    wire.multicallable = keeping
+    wire.open_stream = keeping
     found = client.kv("n").scan()
     assert next(found).key == b"k"
     found.close()  # type: ignore[attr-defined]

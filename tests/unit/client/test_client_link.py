@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import socket
-import ssl
 from dataclasses import replace
 
 import pytest
@@ -18,8 +15,6 @@ from cortado.errors import (
     Internal,
     InvalidArgument,
     NotFound,
-    ResourceExhausted,
-    TooLarge,
     Unavailable,
     Unsupported,
 )
@@ -161,16 +156,32 @@ def test_replies_that_are_not_read_hold_up_no_other_call_and_are_few() -> None:
     assert slow.is_over
 
 
-def test_a_reply_beyond_the_window_comes_once_it_is_waited_for() -> None:
+def test_hundreds_of_streams_that_are_not_read_leave_room_for_others() -> None:
+    world = World(ahead_bytes=4 << 20)
+    world.link.connected()
+    assert frames.window_update(0, (2 << 30) - 1 - 65_535) in world.link.taken()
+
+
+@pytest.mark.parametrize("waits_before", [True, False])
+def test_a_reply_beyond_the_window_comes_once_it_is_waited_for(waits_before: bool) -> None:
     world = World(ahead_bytes=1_000).connect()
     call = world.call(is_eager=False)
+    if waits_before:
+        assert world.link.read(call) is None
     world.exchange()
-    world.send(1, bytes(500_000))
+    if waits_before:
+        assert world.link.read(call) is None
+    world.send(1, bytes(500_000), bytes(300_000))
     world.exchange()
-    assert world.server.queued(1) > 490_000
+    if not waits_before:
+        assert world.server.queued(1) > 790_000
+        assert world.link.read(call) is None
+        world.exchange()
+    assert world.link.read(call) == bytes(500_000)
+    assert world.server.queued(1) > 290_000, "the next one is not waited for"
     assert world.link.read(call) is None
     world.exchange()
-    assert world.link.read(call) == bytes(500_000)
+    assert world.link.read(call) == bytes(300_000)
 
 
 def test_replies_come_before_the_end_whatever_it_is() -> None:
@@ -186,6 +197,16 @@ def test_replies_come_before_the_end_whatever_it_is() -> None:
     assert isinstance(failure(call).error, Unavailable)
 
 
+def test_a_call_with_one_reply_takes_no_more_than_the_window_of_others() -> None:
+    world = World(ahead_bytes=1_000).connect()
+    call = world.call()
+    world.exchange()
+    world.send(1, *[b""] * 1_000)
+    world.exchange()
+    assert len(call.replies) == 1
+    assert world.server.queued(1) > 3_900
+
+
 # --- ends by the server ----------------------------------------------------------------------------------------
 
 
@@ -198,38 +219,8 @@ def test_an_error_of_the_server_is_its_answer(error: CortadoError) -> None:
     assert repr(failure(call)) == repr(Failure(error, answered=True, sent=True))
 
 
-STATUSES = [
-    (14, "x", Unavailable, "the connection broke", True),
-    (1, "x", Unavailable, "the server dropped the call", True),
-    (12, "Method not found!", Unsupported, "it has no such method", False),
-    (8, "Too many pending requests for this connection", ResourceExhausted, "too many calls", False),
-    (8, "SERVER: Received message larger than max (9 vs. 8)", TooLarge, "has 9 bytes, a message may have 8", True),
-    (8, "x", ResourceExhausted, "too much for the connection", True),
-    (3, "x", InvalidArgument, "was not taken", True),
-    (4, "x", DeadlineExceeded, "no answer within the deadline", True),
-    (15, "x", Internal, "the call ended with DATA_LOSS, and no reason of Cortado's", True),
-    (99, "x", Internal, "the call ended with 99, and no reason of Cortado's", True),
-]
-
-
-@pytest.mark.parametrize(("code", "message", "kind", "told", "sent"), STATUSES)
-def test_a_status_without_an_error_of_ours(code: int, message: str, kind: type, told: str, sent: bool) -> None:
-    found = ends.of_trailers({b"grpc-status": str(code).encode(), b"grpc-message": message.encode()})
-    assert found is not None
-    assert isinstance(found.error, kind)
-    assert told in found.error.message()
-    assert found.sent is sent
-    assert found.answered is isinstance(found.error, TooLarge)
-
-
-@pytest.mark.parametrize("details", [b"", b"!", b"AAAA", b"\xff", b"A"])
-def test_details_that_cannot_be_read_are_none(details: bytes) -> None:
-    found = ends.of_trailers({b"grpc-status": b"14", b"grpc-status-details-bin": details})
-    assert repr(found) == repr(Failure(Unavailable(ends.BROKEN), answered=False, sent=True))
-
-
 STRANGERS = {
-    "another status": frames.frame(frames.HEADERS, 5, 1, block([(b":status", b"502")])),
+    "an error of HTTP": frames.frame(frames.HEADERS, 5, 1, block([(b":status", b"502")])),
     "another type": frames.frame(frames.HEADERS, 4, 1, b"\x88" + block([(b"content-type", b"text/html")])),
     "no type": frames.frame(frames.HEADERS, 4, 1, b"\x88"),
     "no status of gRPC": frames.frame(frames.HEADERS, 5, 1, RESPONSE_HEAD),
@@ -245,6 +236,14 @@ def test_a_server_of_another_kind_is_told_so(sent: bytes) -> None:
     world.exchange()
     world.link.received(sent)
     assert repr(failure(call)) == repr(Failure(Unavailable(ends.STRANGER), answered=False, sent=True))
+
+
+def test_a_server_without_that_path_did_nothing() -> None:
+    world = World().connect()
+    call = world.call()
+    world.exchange()
+    world.link.received(frames.frame(frames.HEADERS, 5, 1, block([(b":status", b"404")])))
+    assert repr(failure(call)) == repr(Failure(Unsupported("this call", ends.STRANGER), answered=False, sent=False))
 
 
 UNREADABLE = {
@@ -483,44 +482,3 @@ def test_whatever_a_server_sends_each_call_ends_once_the_connection_is_over(piec
     world.link.lost(ends.CLOSED)
     assert all(each.is_over for each in calls)
     assert set(calls) <= set(world.link.told())
-
-
-# --- words -----------------------------------------------------------------------------------------------------
-
-
-def _verify(code: int) -> ssl.SSLCertVerificationError:
-    error = ssl.SSLCertVerificationError(1, "x")
-    error.verify_code = code
-    return error
-
-
-def _tls(reason: str) -> ssl.SSLError:
-    error = ssl.SSLError(1, "x")
-    error.reason = reason
-    return error
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (OSError(errno.ECONNREFUSED, "x"), "nothing listens there"),
-        (OSError(errno.ENETUNREACH, "x"), "its network cannot be reached from here"),
-        (OSError(errno.EHOSTUNREACH, "x"), "its host cannot be reached from here"),
-        (OSError(errno.ETIMEDOUT, "x"), "its host does not answer"),
-        (TimeoutError(), "its host does not answer"),
-        (OSError(errno.ECONNRESET, "x"), ends.CLOSED),
-        (OSError(errno.EPIPE, "x"), ends.CLOSED),
-        (OSError(errno.EIO, "x"), "the connection broke"),
-        (socket.gaierror(socket.EAI_NONAME, "x"), "there is no such host"),
-        (socket.gaierror(socket.EAI_AGAIN, "x"), "its host's name cannot be looked up"),
-        (_verify(10), "its certificate has expired"),
-        (_verify(62), "its certificate is not for that host"),
-        (_verify(64), "its certificate is not for that host"),
-        (_verify(20), "its certificate does not come from the authority in tls-ca, or has expired"),
-        (_tls("WRONG_VERSION_NUMBER"), "it does not speak TLS"),
-        (_tls("TLSV13_ALERT_CERTIFICATE_REQUIRED"), ends.CLOSED),
-        (ssl.SSLEOFError(8, "x"), ends.CLOSED),
-    ],
-)
-def test_why_there_is_no_connection_is_told_in_our_words(error: Exception, told: str) -> None:
-    assert ends.unreached(error) == told

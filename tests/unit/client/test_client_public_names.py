@@ -16,6 +16,7 @@ from cortado.errors import InvalidArgument
 
 FOREIGN = {
     *dir(builtins),
+    "ssl",
     "Any",
     "Self",
     "Literal",
