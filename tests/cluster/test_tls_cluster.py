@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import CortadoError
-from cortado.store.client import Client, Tls
+from cortado.store.client import Tls
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
 from support.certificates import DAYS, NOW, Certifier
+from support.faces import FACES, open_client
 from support.peer_calls import how_it_ended
 from support.server_process import wait_until
 from support.tls_nodes import client_tls, node_process, two_nodes
@@ -21,14 +22,15 @@ from support.tls_nodes import client_tls, node_process, two_nodes
 pytestmark = pytest.mark.process
 
 
-def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("face", FACES)
+def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restart(tmp_path: Path, face: str) -> None:
     certifier = Certifier(tmp_path / "certs")
     app = certifier.client("app")
     with two_nodes(tmp_path, certifier) as (n1, n2):
         ended, written, failures = threading.Event(), [0], []
 
         def load() -> None:
-            with Client(f"{n1.endpoint},{n2.endpoint}", timeout_s=20, tls=client_tls(app)) as client:
+            with open_client(face, f"{n1.endpoint},{n2.endpoint}", timeout_s=20, tls=client_tls(app)) as client:
                 while not ended.is_set():
                     try:
                         client.kv("n").put(b"k%d" % written[0], b"v")
@@ -54,7 +56,7 @@ def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restar
             renewed = certifier.client("renewed")
             certifier.ca.write_bytes(new.ca.read_bytes())
             # A new connection of a client, and one of a node, with nothing but the new authority.
-            with Client(n1.endpoint, timeout_s=20, tls=client_tls(renewed)) as client:
+            with open_client(face, n1.endpoint, timeout_s=20, tls=client_tls(renewed)) as client:
                 assert client.kv("n").get(b"k0") is not None
             n2.kill()
             n2.start()
@@ -65,7 +67,7 @@ def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restar
         assert failures == []
         left_behind = Certifier(tmp_path / "old").client("old")
         refused = Tls(ca=new.ca, cert=left_behind.cert, key=left_behind.key)
-        with Client(n1.endpoint, timeout_s=2, tls=refused) as client, pytest.raises(CortadoError):
+        with open_client(face, n1.endpoint, timeout_s=2, tls=refused) as client, pytest.raises(CortadoError):
             client.kv("n").get(b"k0")
 
 
