@@ -1,4 +1,4 @@
-"""The cost of a put and a get to the Python client, in processor time of its process, threads of gRPC included.
+"""The cost of a put and a get to the Python client, in processor time of its process.
 
 A node alone runs in a process of its own. 64 callers share one client: tasks of one loop, of asyncio or of uvloop, or
 threads. The rates are calls a second of the client's processor time. A slower node gets larger messages, and then each

@@ -20,7 +20,6 @@ from cortado.errors import CortadoError, InvalidArgument
 from cortado.store.cli.answers import Answer
 from cortado.store.cli.contexts import Chosen, choose, read_contexts
 from cortado.store.cli.failures import CheckFailed
-from cortado.store.cli.interrupts import interrupt_between_locks
 from cortado.store.cli.numbers import seconds
 from cortado.store.cli.options import Option, ShownOption, option
 from cortado.store.cli.render import Renderer
@@ -234,7 +233,6 @@ class Session:
 
         if self.token is not None:
             check_source(self.token, TOKEN_VARIABLE if isinstance(self.token, str) else self._place(TOKEN_FILE))
-        interrupt_between_locks()
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), token=self.token, read_from=read_from)
 
     def tls(self) -> Tls | None:
@@ -247,7 +245,7 @@ class Session:
 
         names = TlsNames(*map(self._place, (TLS_CA, TLS_CERT, TLS_KEY)))
         made = Tls(self.tls_ca, self.tls_cert, self.tls_key, names)
-        made._credentials()
+        made.context()
         return made
 
     def _place(self, setting: Setting) -> str:

@@ -1,6 +1,6 @@
 '''The Python client: :class:`Client` and :class:`AsyncClient`, and the values that they take and give.
 
-It needs grpcio and protobuf, and nothing of the server. numpy and pyarrow are imported when Arrow is asked
+It needs hpack and protobuf, and nothing of the server. numpy and pyarrow are imported when Arrow is asked
 for (:meth:`Table.scan_arrow`, :meth:`Table.put_arrow`), pandas and polars for data frames, and not before.
 
 Two faces, one core::

@@ -10,9 +10,8 @@ Every unary call of the client goes through :meth:`Connection.call`, every strea
                 ├─ Channel .......... one address: how an attempt is made there (one for each, kept)
                 └─ Runtime .......... performs all of it, with threads or on a loop
 
-No ``grpc.RpcError`` comes here from the runtimes, and every header is seen in one place: its cluster id tells when
-another cluster answers, with schemas and tables other than those in the caches. The timestamps of writes keep request
-ids recent.
+Every header is seen in one place: its cluster id tells when another cluster answers, with schemas and tables other
+than those in the caches. The timestamps of writes keep request ids recent.
 
 Many threads may call all of it, or many tasks of one loop, according to the runtime.
 """
@@ -111,7 +110,7 @@ class Connection:
         if not isinstance(tls, Tls | None):
             raise InvalidArgument("tls", "must be a Tls, or None", type(tls).__name__)
         if tls is not None:
-            tls._credentials()
+            tls.context()
         self.endpoint = ",".join(parsed)
         self.runtime = runtime
         self.environment = runtime.environment

@@ -1,7 +1,4 @@
-"""Endpoints of a client, and the protection of its connections: checked before anything is opened.
-
-gRPC is imported when a connection is made: the command line checks endpoints before it needs one.
-"""
+"""Endpoints of a client, and the protection of its connections: checked before anything is opened."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import shown, text, texts
@@ -18,8 +15,6 @@ from cortado.store.files.named_files import read_named
 
 if TYPE_CHECKING:
     import ssl
-
-    import grpc
 
 Endpoints: TypeAlias = str | Sequence[str]
 """One endpoint (``host:port``), several in one text with commas between them, or a list."""
@@ -79,16 +74,6 @@ class Tls:
     def authorities(self) -> str:
         """Return the text of ``ca``. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
         return _pem(self.ca, self.names.ca).decode("ascii", "replace")
-
-    def _credentials(self) -> grpc.ChannelCredentials:
-        """Return the files' content, for gRPC. Raises as :meth:`context`."""
-        import grpc
-
-        self.context()
-        ca = _pem(self.ca, self.names.ca)
-        if self.cert is None or self.key is None:
-            return grpc.ssl_channel_credentials(ca)
-        return grpc.ssl_channel_credentials(ca, _pem(self.key, self.names.key), _pem(self.cert, self.names.cert))
 
     def context(self) -> ssl.SSLContext:
         """Return the files' content, for a connection that speaks HTTP/2. Raises InvalidArgument naming the file that
@@ -150,13 +135,3 @@ def _pem(path: str | Path, field: str) -> bytes:
     if b"-----BEGIN " not in content:
         raise InvalidArgument(field, "must be a PEM file", str(path))
     return content
-
-
-def blocking_channel(address: str, tls: Tls | None, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
-    """Return gRPC's blocking channel to ``address``, encrypted if ``tls`` is given. Raises InvalidArgument for
-    files."""
-    import grpc
-
-    if tls is None:
-        return grpc.insecure_channel(address, options=options)
-    return grpc.secure_channel(address, tls._credentials(), options=options)

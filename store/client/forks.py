@@ -1,9 +1,8 @@
 """Processes that were forked from one in which a client had connected.
 
-gRPC does not live through a fork. The child has none of its threads, and a lock that one of them held is held for ever.
-Channels that the child makes anew mostly work; else they hang or end the process. Measured, with several threads at
-work: one child of thirty; even if the parent had just closed everything, one of a hundred and fifty. So such a child is
-told at once that it has no client, and touches none of the parent's objects, not even to free them.
+The child shares the sockets and the selector of its parent, and has none of its threads. A lock that one of them held
+stays held there. The child is told at once that it has no client. It touches none of the parent's objects, not even to
+free them (docs/adr/0021-no-client-across-a-fork.md).
 
 A process that was forked earlier is like any other: a client may be made before the fork, as long as it is used after
 it. Spark's workers, whose daemon never connects, are of that kind.
@@ -19,7 +18,7 @@ from cortado.errors import Unsupported
 
 
 class _Process:
-    """The state of this process: whether it may use gRPC."""
+    """The state of this process: whether its clients may be used."""
 
     def __init__(self) -> None:
         self.connected: WeakSet[object] = WeakSet()
@@ -30,7 +29,6 @@ class _Process:
     def after_fork(self) -> None:
         if self.has_connected:
             self.is_cut_off = True
-            # Freeing a channel may wait for the parent's threads.
             self.left += self.connected
 
 
@@ -39,23 +37,18 @@ os.register_at_fork(after_in_child=_PROCESS.after_fork)
 
 
 def connects(owner: object) -> None:
-    """Note that ``owner`` is about to use gRPC, and holds its channels."""
+    """Note that ``owner`` is about to connect, and holds its channels."""
     _PROCESS.connected.add(owner)
     _PROCESS.has_connected = True
 
 
 def is_cut_off() -> bool:
-    """Whether gRPC must not be touched in this process."""
+    """Return whether the clients of this process are its parent's."""
     return _PROCESS.is_cut_off
 
 
-def leave(*things: object) -> None:
-    """Never free them in this process."""
-    _PROCESS.left += things
-
-
 def check() -> None:
-    """Raise Unsupported if this process has no gRPC."""
+    """Raise Unsupported if this process has no client."""
     if _PROCESS.is_cut_off:
         raise Unsupported(
             "a client in a process that was forked from one in which a client had connected",

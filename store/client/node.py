@@ -12,29 +12,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import NotLeader, OutcomeUnknown, TryAgain
+from cortado.errors import Internal, NotLeader, OutcomeUnknown, TryAgain
 from cortado.store.client.authorization import Authorization, TokenSource
-from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
-from cortado.store.client.retry import failure_of
+from cortado.store.client.blocking.drive import run
+from cortado.store.client.blocking.runtime import BlockingRuntime
+from cortado.store.client.channel import stays
+from cortado.store.client.endpoints import Tls, check_endpoint
+from cortado.store.client.retry import Failed, Failure
 
 M = TypeVar("M", bound=Message)
 
-_OPTIONS: Final = [
-    ("grpc.max_receive_message_length", -1),
-    # A pool of its own: other connections' pauses after a failure do not hold this one up,
-    ("grpc.use_local_subchannel_pool", 1),
-    # and a node that comes back is found within seconds, for callers that wait for just that.
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-]
 _SERVING: Final = b"\x08\x01"
 """A HealthCheckResponse."""
 _PAUSE_S: Final = 0.05
@@ -54,7 +49,10 @@ class NodeConnection:
         self._authorization.check_goes_to(address, is_encrypted=tls is not None)
         self.address = check_endpoint(address)
         self._timeout_s = timeout_s
-        self._channel = blocking_channel(address, tls, _OPTIONS)
+        if tls is not None:
+            tls.context()
+        self._runtime = BlockingRuntime()
+        self._wire = self._runtime.wire(address, tls, self._authorization)
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +64,8 @@ class NodeConnection:
 
     def close(self) -> None:
         """End the connection."""
-        self._channel.close()
+        run(self._wire.close())
+        run(self._runtime.close())
 
     def ask(
         self,
@@ -84,18 +83,14 @@ class NodeConnection:
         something is not, once it may have been begun: OutcomeUnknown. Raises the node's refusal, Unavailable,
         DeadlineExceeded, Unsupported.
         """
-        call = self._channel.unary_unary(_path(method), type(request).SerializeToString, reply_type.FromString)
+        encoded = request.SerializeToString()
         until_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
         while True:
             try:
-                reply: M = call(
-                    request,
-                    timeout=max(until_s - time.monotonic(), 0.001),
-                    metadata=self._authorization.metadata(),
-                )
-                return reply
-            except grpc.RpcError as error:
-                failure = failure_of(error)
+                reply = self._call(f"cortado.v1.{method}", encoded, max(until_s - time.monotonic(), 0.001))
+                return _parsed(reply_type.FromString, reply, method)
+            except Failed as failed:
+                failure = failed.failure
             problem = failure.error
             if changes and failure.may_have_happened:
                 raise OutcomeUnknown(f"{problem.message()}; the work continues, as cortado status shows")
@@ -108,21 +103,39 @@ class NodeConnection:
 
     def is_serving(self) -> bool:
         """Ask gRPC's health service, which answers every caller. Raises Unavailable, DeadlineExceeded."""
-        check: Callable[..., bytes] = self._channel.unary_unary("/grpc.health.v1.Health/Check")
         try:
-            return check(b"", timeout=self._timeout_s) == _SERVING
-        except grpc.RpcError as error:
-            raise failure_of(error).error from None
+            return self._call("grpc.health.v1.Health/Check", b"", self._timeout_s) == _SERVING
+        except Failed as failed:
+            raise failed.failure.error from None
 
     def replies(self, method: str, request: Message, reply_type: type[M]) -> Iterator[M]:
         """Yield the replies of a method that streams them, without a deadline: the consumer sets the pace."""
+        stream = self._wire.stream(
+            f"cortado.v1.{method}", request.SerializeToString(), reply_type.FromString, math.inf, stays
+        )
         try:
-            yield from self._channel.unary_stream(
-                _path(method), type(request).SerializeToString, reply_type.FromString
-            )(request, metadata=self._authorization.metadata())
-        except grpc.RpcError as error:
-            raise failure_of(error).error from None
+            while (reply := run(stream.receive())) is not None:
+                yield reply
+        except Failed as failed:
+            raise failed.failure.error from None
+        finally:
+            stream.close()
+
+    def _call(self, method: str, request: bytes, timeout_s: float) -> bytes:
+        """Return the reply to one attempt. Raises Failed."""
+        call = self._wire.ask(method, request, timeout_s)
+        try:
+            while not run(call.wait(timeout_s)):
+                pass  # Its own deadline ends it.
+        except BaseException:
+            call.give_up()
+            raise
+        return call.outcome()
 
 
-def _path(method: str) -> str:
-    return f"/cortado.v1.{method}"
+def _parsed(parse: Callable[[bytes], M], reply: bytes, method: str) -> M:
+    try:
+        return parse(reply)
+    except DecodeError:
+        unreadable = Internal(f"the node sent a reply of {method} that cannot be read")
+        raise Failed(Failure(unreadable, answered=False, sent=True)) from None

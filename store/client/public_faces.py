@@ -33,7 +33,7 @@ C = TypeVar("C")
 SHOWN_BY: Final = "CORTADO_DEBUG"
 
 _OURS: Final = "cortado"
-_BELOW: Final = sys.stdlib_module_names | {"grpc"}
+_BELOW: Final = sys.stdlib_module_names
 ENTRIES: Final = frozenset(("__init__", "__enter__", "__exit__", "__aenter__", "__aexit__", "__next__", "__anext__"))
 
 

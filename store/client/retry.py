@@ -30,8 +30,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import grpc
-
 from cortado.errors import (
     Cancelled,
     Conflict,
@@ -40,17 +38,13 @@ from cortado.errors import (
     DeadlineExceeded,
     DidNotHappen,
     Internal,
-    InvalidArgument,
     KeyLocked,
     OutcomeUnknown,
     QuotaExceeded,
     ResourceExhausted,
     TryAgain,
     Unavailable,
-    Unsupported,
 )
-from cortado.store.client import grpc_words
-from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
 
 BACKOFF_FIRST_S: Final = 0.02
 BACKOFF_MAX_S: Final = 1.0
@@ -93,43 +87,6 @@ class Failure:
     def of_any_member(self) -> Failure:
         """Return the failure for a call that any member may answer: data damaged here may be whole at the leader."""
         return replace(self, error=Unavailable(str(self.error))) if isinstance(self.error, DataLoss) else self
-
-
-def failure_of(error: grpc.RpcError) -> Failure:
-    """Return gRPC's report about an attempt in our terms."""
-    if was_answered(error):
-        return Failure(from_rpc_error(error), answered=True, sent=True)
-    code, words = error.code(), str(error.details() or "")
-    why = grpc_words.meaning(code, words)
-    if grpc_words.never_sent(words):
-        is_late = code is grpc.StatusCode.DEADLINE_EXCEEDED
-        unreached = DeadlineExceeded(problem=_LATE) if is_late else Unavailable(why)
-        return Failure(unreached, answered=False, sent=False)
-    if grpc_words.never_begun(words):
-        return Failure(ResourceExhausted(why), answered=False, sent=False)
-    match code:
-        case grpc.StatusCode.UNIMPLEMENTED:
-            # There is no such method, so nothing ran.
-            return Failure(Unsupported("this call", why), answered=False, sent=False)
-        case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            too_large = grpc_words.too_large(words)
-            if too_large is not None:
-                # No retry gets under it.
-                return Failure(too_large, answered=True, sent=True)
-            translated: CortadoError = ResourceExhausted(why)
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            translated = DeadlineExceeded(problem=_LATE)
-        case grpc.StatusCode.INVALID_ARGUMENT | grpc.StatusCode.OUT_OF_RANGE:
-            translated = InvalidArgument("", why)
-        # Our caller did not cancel it, since cancelled callers are told elsewhere: a server that ends cancels the calls
-        # that it has begun.
-        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
-            translated = Unavailable(why)
-        case _ if grpc_words.is_broken(words):
-            translated = Unavailable(why)
-        case _:
-            translated = Internal(why)
-    return Failure(translated, answered=False, sent=True)
 
 
 @contextmanager

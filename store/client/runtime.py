@@ -29,29 +29,11 @@ from cortado.store.client.authorization import Authorization
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
-from cortado.store.wire.api_level import user_agent
-from cortado.version import __version__
 
 SILENCE_S: Final = 0.8
 """How long nothing may come before a caller asks whether another node leads. Longer than most elections' first half: a
 caller that asks earlier hears of the old leader."""
 SILENCE_AGAIN_S: Final = 0.2
-
-CHANNEL_OPTIONS: Final = [
-    ("grpc.primary_user_agent", user_agent(__version__)),
-    # The server bounds its requests, and its scans' replies.
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
-    # The core would wait a second and more before it connects again; our own backoff decides that.
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 500),
-    # This is how long it tries to connect, whatever its name says: four times around the world with TLS.
-    ("grpc.min_reconnect_backoff_ms", 3_000),
-    # Two clients of a process are two connections.
-    ("grpc.use_local_subchannel_pool", 1),
-    # Idle members need no connection.
-    ("grpc.client_idle_timeout_ms", 60_000),
-]
 
 IsMoved: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Asked while an answer is late: whether there is a better place to ask."""

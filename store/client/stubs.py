@@ -54,7 +54,7 @@ class Method:
 
     @property
     def stream_reply_of(self) -> Callable[[bytes], Any] | None:
-        """Return gRPC's parser of a stream's replies; None if the reader parses them."""
+        """Return the parser of a stream's replies; None if the reader parses them."""
         return self.reply_of if self.server_streaming and self.name != "cortado.v1.Calls/Exchange" else None
 
 

@@ -11,6 +11,13 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
+from cortado.errors import CortadoError
+
+
+def status_code(error: CortadoError) -> grpc.StatusCode:
+    """Return gRPC's code of the error's class."""
+    return grpc.StatusCode[error.code]
+
 
 class Here:
     """A call of the native front. Its message may have arrived before its method reads it."""

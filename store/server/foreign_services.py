@@ -17,9 +17,9 @@ from google.protobuf.message import DecodeError, Message
 from cortado.errors import CortadoError, InvalidArgument
 from cortado.proto import streams_of
 from cortado.proto.bounds import MessageBounds
-from cortado.store.server.call_context import Context
+from cortado.store.server.call_context import Context, status_code
 from cortado.store.server.replying import STRANGERS_BYTES, STRANGERS_SMALL_BYTES, Replying
-from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import status_message, trailing_metadata
 
 REQUEST_BYTES_MAX: Final = 4 << 10
 """A request of these services is a name."""

@@ -38,10 +38,11 @@ from cortado.store.h2.limits import ErrorCode
 from cortado.store.peers.credentials import Certificates
 from cortado.store.ports.accepting import Listener
 from cortado.store.ports.addresses import address_of
+from cortado.store.server.call_context import status_code
 from cortado.store.server.front_call import Plan
 from cortado.store.server.front_connection import HANDSHAKE_S, LIMITS, FrontConnection
 from cortado.store.server.listening import bind_sockets
-from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
 

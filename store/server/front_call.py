@@ -36,10 +36,10 @@ from cortado.store.h2.grpc import (
     status_trailers,
 )
 from cortado.store.h2.limits import ErrorCode
-from cortado.store.server.call_context import Here
+from cortado.store.server.call_context import Here, status_code
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.driven import rest_of
-from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -30,8 +30,9 @@ from cortado.store.h2.connection import Connection
 from cortado.store.h2.events import Data, Drained, Ended, Event, Opened, PingAnswered, Reset
 from cortado.store.h2.fields import Head
 from cortado.store.h2.limits import ErrorCode, H2Limits
+from cortado.store.server.call_context import status_code
 from cortado.store.server.front_call import Call, Plan
-from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import status_message, trailing_metadata
 
 HANDSHAKE_S: Final = 10.0
 IDLE_S: Final = 300.0

@@ -41,7 +41,7 @@ from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, M
 from cortado.store.process.budget import Budget
 from cortado.store.process.limits import NodeLimits
 from cortado.store.server.authority import CREDENTIAL, Authority, OpenStream, credential_of_call
-from cortado.store.server.call_context import Context, Here
+from cortado.store.server.call_context import Context, Here, status_code
 from cortado.store.server.config import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from cortado.store.server.opening import Openings
 from cortado.store.server.permissions import CARRIERS, PACKAGE
@@ -50,7 +50,7 @@ from cortado.store.server.replying import PARTS, RESOURCE, Replying
 from cortado.store.server.request_limits import bounds_of
 from cortado.store.server.sending import Sending
 from cortado.store.wire.api_level import check_api_level
-from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
 

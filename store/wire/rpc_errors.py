@@ -18,25 +18,18 @@ test of compatibility returns all of them, in its body).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
-from google.rpc import error_details_pb2, status_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from cortado.error_metadata import from_metadata, to_metadata
 from cortado.errors import (
-    Cancelled,
     CortadoError,
-    DeadlineExceeded,
     Internal,
     InvalidArgument,
-    ResourceExhausted,
     TryAgain,
-    Unavailable,
-    Unsupported,
 )
 from cortado.proto.v1 import common_pb2
 
@@ -47,13 +40,6 @@ DETAILS_KEY: Final = "grpc-status-details-bin"
 MESSAGE_BYTES_MAX: Final = 700
 VALUE_BYTES_MAX: Final = 400
 LIST_BYTES_MAX: Final = 2600
-
-_CODE_OF_NAME: Final[dict[str, grpc.StatusCode]] = {code.name: code for code in grpc.StatusCode}
-
-
-def status_code(error: CortadoError) -> grpc.StatusCode:
-    """Return the canonical code of the error's class."""
-    return _CODE_OF_NAME[error.code]
 
 
 def status_message(error: CortadoError) -> str:
@@ -70,7 +56,7 @@ def trailing_metadata(error: CortadoError) -> tuple[tuple[str, bytes], ...]:
 
 def rpc_status(error: CortadoError) -> status_pb2.Status:
     """Return the error as ``google.rpc.Status`` with its details."""
-    status = status_pb2.Status(code=status_code(error).value[0], message=status_message(error))
+    status = status_pb2.Status(code=code_pb2.Code.Value(error.code), message=status_message(error))
     info = error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=bounded_metadata(error))
     status.details.add().Pack(info)
     if isinstance(error, InvalidArgument):
@@ -98,33 +84,6 @@ def bounded_metadata(error: CortadoError) -> dict[str, str]:
     return metadata
 
 
-def from_rpc_error(error: grpc.RpcError) -> CortadoError:
-    """Return the error that the server sent, or for a call that ended without an answer of ours, the nearest one.
-
-    Whether a write that ended so has happened is not decided here: see :func:`was_answered`.
-    """
-    info = _error_info(error)
-    if info is not None:
-        return _rebuilt(info.reason, dict(info.metadata))
-    code = error.code()
-    problem = str(error.details() or code.name)
-    match code:
-        case grpc.StatusCode.UNAVAILABLE:
-            return Unavailable(problem=problem)
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return DeadlineExceeded(problem="no answer within the deadline")
-        case grpc.StatusCode.CANCELLED:
-            return Cancelled(problem=problem)
-        case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return ResourceExhausted(problem=problem)
-        case grpc.StatusCode.INVALID_ARGUMENT | grpc.StatusCode.OUT_OF_RANGE:
-            return InvalidArgument("", problem)
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return Unsupported(feature="this call", problem=problem)
-        case _:
-            return Internal(problem=f"{code.name}: {problem}")
-
-
 def from_status(encoded: bytes) -> CortadoError:
     """Return the error of a serialized ``google.rpc.Status``, as :func:`rpc_status` makes it."""
     try:
@@ -144,11 +103,6 @@ def error_in(encoded: bytes) -> CortadoError | None:
     return None if info is None else _rebuilt(info.reason, dict(info.metadata))
 
 
-def was_answered(error: grpc.RpcError) -> bool:
-    """True if a Cortado server itself ended the call, so that the error's class says what happened to a write."""
-    return _error_info(error) is not None
-
-
 def to_row_error(row: int, error: CortadoError) -> common_pb2.RowError:
     """One refused row of many, with the same reason and fields that a unary call would carry."""
     return common_pb2.RowError(
@@ -162,22 +116,6 @@ def from_row_error(row_error: common_pb2.RowError) -> CortadoError:
     if "row" in error.fields():
         setattr(error, "row", row_error.row)  # noqa: B010 - only some classes have it
     return error
-
-
-def _error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
-    # The stubs call an item something that does not unpack; it is a pair.
-    trailing = cast("Iterable[tuple[str, bytes]]", error.trailing_metadata() or ())
-    for key, value in trailing:
-        if key != DETAILS_KEY:
-            continue
-        try:
-            status = status_pb2.Status.FromString(value)
-        except DecodeError:
-            return None
-        info = _info_of(status)
-        if info is not None:
-            return info
-    return None
 
 
 def _info_of(status: status_pb2.Status) -> error_details_pb2.ErrorInfo | None:

@@ -14,8 +14,8 @@ from cortado.errors import CortadoError, TryAgain
 from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster
+from support.grpc_errors import from_rpc_error
 
 pytestmark = pytest.mark.process
 

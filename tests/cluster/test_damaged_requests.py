@@ -16,10 +16,10 @@ from cortado.errors import OutcomeUnknown
 from cortado.proto.v1 import kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
 from cortado.store.engine.interface import Space
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import cortado, running_cluster
 from support.engines import open_made
 from support.flips import flip_bit, leaf_places_of
+from support.grpc_errors import from_rpc_error
 from support.server_process import ServerProcess, wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.process]

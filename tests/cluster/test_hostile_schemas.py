@@ -11,7 +11,7 @@ import pytest
 
 from cortado import errors
 from cortado.proto.v1 import cluster_pb2, schemas_pb2
-from cortado.store.wire.rpc_errors import from_rpc_error
+from support.grpc_errors import from_rpc_error
 from support.server_process import ServerProcess, running_server, wait_until
 from support.wire import Wire, refused
 

@@ -18,8 +18,8 @@ from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.client import Client
-from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
 from support.fronts import FRONTS
+from support.grpc_errors import from_rpc_error, was_answered
 from support.memory import MIB, anonymous_bytes, peak_of
 from support.server_process import running_server, wait_until
 from support.wire import Wire, table_name

@@ -12,11 +12,13 @@ import pytest
 from cortado.errors import CortadoError, TooLarge
 from cortado.proto.v1 import calls_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.store.client import Client
-from cortado.store.client.retry import Failure, failure_of
+from cortado.store.client.link import ends
+from cortado.store.h2.grpc import percent_encoded
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from support.faces import FACES, open_client
 from support.fronts import FRONTS
 from support.gateway_process import gateway_process
+from support.grpc_errors import from_rpc_error, was_answered
 from support.server_process import ServerProcess, running_server
 from support.wire import Wire, table_name
 
@@ -65,18 +67,19 @@ SENT: dict[str, Callable[[grpc.Channel], object]] = {
 }
 
 
-def failure_after(server: ServerProcess, sent: str) -> tuple[grpc.StatusCode, Failure]:
+def error_after(server: ServerProcess, sent: str) -> tuple[grpc.StatusCode, CortadoError | None]:
     with grpc.insecure_channel(server.endpoint) as channel, pytest.raises(grpc.RpcError) as ended:
         SENT[sent](channel)
-    return ended.value.code(), failure_of(ended.value)
+    message = percent_encoded(str(ended.value.details()))
+    fields = {b"grpc-status": b"%d" % ended.value.code().value[0], b"grpc-message": message}
+    failure = None if was_answered(ended.value) else ends.of_trailers(fields)
+    return ended.value.code(), from_rpc_error(ended.value) if failure is None else failure.error
 
 
 @pytest.mark.parametrize("sent", SENT)
 def test_it_is_told_with_its_size_and_the_limit_and_as_final(server: ServerProcess, sent: str) -> None:
-    code, failure = failure_after(server, sent)
+    code, error = error_after(server, sent)
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert failure.is_refusal
-    error = failure.error
     assert isinstance(error, TooLarge)
     assert (error.field, error.length, error.limit) == ("request", len(LARGE), MESSAGE_BYTES_MAX)
     assert str(error) == f"request: has {len(LARGE)} bytes, a message may have {MESSAGE_BYTES_MAX}: send less at a time"

@@ -13,7 +13,7 @@ import pytest
 from cortado.errors import UniqueViolation
 from cortado.proto.v1 import calls_pb2, calls_pb2_grpc, cluster_pb2, common_pb2, documents_pb2, tables_pb2
 from cortado.store.client import Client
-from cortado.store.wire.rpc_errors import from_rpc_error
+from support.grpc_errors import from_rpc_error
 from support.server_process import ServerProcess, running_server
 from support.wire import Wire, int_key, json_document, table_name
 

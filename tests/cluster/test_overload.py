@@ -12,8 +12,8 @@ import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2, tables_pb2
-from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
 from support.fronts import FRONTS
+from support.grpc_errors import from_rpc_error, was_answered
 from support.server_process import running_server, wait_until
 from support.wire import Wire, put_pair, refused, table_name
 

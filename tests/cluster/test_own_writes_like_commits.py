@@ -14,7 +14,7 @@ import pytest
 
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.store.keys.packing import join
-from cortado.store.wire.rpc_errors import from_rpc_error
+from support.grpc_errors import from_rpc_error
 from support.server_process import running_server
 from support.wire import Wire, int_key, json_document, put_document, put_pair, table_name
 

@@ -11,8 +11,8 @@ import pytest
 from cortado.errors import DeadlineExceeded, OutcomeUnknown, QuotaExceeded, TryAgain
 from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster, running_cluster
+from support.grpc_errors import from_rpc_error
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process

@@ -15,9 +15,9 @@ from cortado.store.auth.stored import AUTH_KEY
 from cortado.store.client import Client
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster, cortado, running_cluster
 from support.damage import flip
+from support.grpc_errors import from_rpc_error
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process

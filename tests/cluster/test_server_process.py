@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from cortado.errors import OutcomeUnknown
 from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.wire.rpc_errors import from_rpc_error
+from support.grpc_errors import from_rpc_error
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process

@@ -12,8 +12,8 @@ import pytest
 
 from cortado import errors
 from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2, transactions_pb2
-from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
 from support.cluster import Cluster, running_cluster
+from support.grpc_errors import from_rpc_error, was_answered
 from support.server_process import ServerProcess, running_server, wait_until
 from support.wire import Wire, put_pair, refused, timestamp_of
 

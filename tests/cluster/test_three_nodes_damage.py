@@ -12,9 +12,9 @@ import pytest
 
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster, running_cluster
 from support.damage import flip
+from support.grpc_errors import from_rpc_error
 
 pytestmark = pytest.mark.process
 

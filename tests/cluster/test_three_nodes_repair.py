@@ -17,10 +17,10 @@ from cortado.errors import DataLoss
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.keys.keyspace import kv_key
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.cluster import Cluster, cortado, running_cluster
 from support.damage import flip
 from support.flips import flip_bit, leaf_places_of
+from support.grpc_errors import from_rpc_error
 from support.server_process import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.process]

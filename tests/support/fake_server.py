@@ -34,7 +34,8 @@ from cortado.proto.v1 import (
     transactions_pb2,
     watch_pb2,
 )
-from cortado.store.wire.rpc_errors import DETAILS_KEY, rpc_status, status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import DETAILS_KEY, rpc_status, status_message, trailing_metadata
+from support.grpc_errors import status_code
 
 Handler = Callable[[Any, grpc.ServicerContext], Any]
 

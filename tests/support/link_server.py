@@ -13,7 +13,8 @@ from cortado.store.h2.events import Data, Opened, Reset
 from cortado.store.h2.fields import Head
 from cortado.store.h2.grpc import OK_TRAILERS, RESPONSE_HEAD, prefixed, status_trailers
 from cortado.store.h2.limits import H2Limits
-from cortado.store.wire.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.wire.rpc_errors import status_message, trailing_metadata
+from support.grpc_errors import status_code
 from support.h2 import Clock, events
 
 

@@ -41,6 +41,4 @@ def client_that_leaves_nothing(face: str, endpoint: str, **options: Any) -> Iter
         wait_until(lambda: not loop.is_running(), "the loop has ended")
         assert asyncio.all_tasks(loop) == set()
     wait_until(lambda: own_threads() == before, "the client's threads have ended")
-    if loop is None:
-        # grpc.aio keeps its socket until the errors of its calls are collected.
-        wait_until(lambda: sockets_to(endpoint) == 0, "the client's sockets are closed")
+    wait_until(lambda: sockets_to(endpoint) == 0, "the client's sockets are closed")

@@ -123,6 +123,13 @@ class Peer:
         """End the connection. Raises Gone, so that its script ends, too."""
         raise Gone
 
+    def close_tls(self) -> None:
+        """Say at the layer of TLS that nothing more comes. The connection stays."""
+        assert isinstance(self._socket, ssl.SSLSocket)
+        with suppress(OSError):
+            self._socket.settimeout(0)
+            self._socket.unwrap()
+
     def greet(self, settings: Mapping[int, int] | None = None) -> None:
         self.send(frames.settings((settings or {}).items()))
 

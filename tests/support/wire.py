@@ -25,7 +25,7 @@ from cortado.proto.v1 import (
     transactions_pb2_grpc,
 )
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
+from support.grpc_errors import from_rpc_error, was_answered
 
 
 class Wire:

@@ -17,8 +17,8 @@ from cortado.store.client import Client
 from cortado.store.client.aggregates import Groups
 from cortado.store.server import scan_steps
 from cortado.store.tables import aggregate_slices, aggregating
-from cortado.store.wire.rpc_errors import from_rpc_error
 from support.faces import FACES, open_client
+from support.grpc_errors import from_rpc_error
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node
 

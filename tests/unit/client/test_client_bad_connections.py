@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -157,6 +158,29 @@ def test_a_client_that_wants_tls_of_a_server_that_does_not(face: str, certifier:
         for error in failures(face, server.endpoint, tls=Tls(certifier.ca)):
             assert isinstance(error, Unavailable)
             assert "it does not speak TLS" in str(error)
+
+
+def test_a_server_that_ends_tls_and_keeps_the_connection_is_left(face: str, certifier: Certifier) -> None:
+    over = threading.Event()
+
+    def script(peer: Peer) -> None:
+        peer.greet()
+        for asked in peer.messages():
+            if asked.method == "KeyValue/Get":
+                peer.close_tls()
+                over.wait(60)
+                return
+            peer.answer(asked)
+
+    tls = Tls(certifier.ca)
+    with (
+        ScriptServer(script, serving(), tls=certifier.node("n1")) as server,
+        client_that_leaves_nothing(face, server.endpoint, tls=tls, coalesce=False, environment=ONE_ATTEMPT) as client,
+    ):
+        client.clock()
+        with pytest.raises(Unavailable):
+            client.kv("n").get(b"k")
+        over.set()
 
 
 def test_a_server_that_takes_no_http_2_under_tls(face: str, certifier: Certifier) -> None:

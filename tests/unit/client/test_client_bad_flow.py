@@ -43,12 +43,6 @@ def face(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def grpc_fails(face: str) -> None:
-    """End a test of the face that speaks by gRPC, which waits for the deadline, or does other things."""
-    if face == "sync":
-        pytest.xfail("gRPC")
-
-
 def alone(face: str, server: ScriptServer, timeout_s: float = 30, **options: Any) -> Any:
     """Open a client whose calls have streams of their own, and that makes one attempt."""
     return client_that_leaves_nothing(
@@ -124,7 +118,6 @@ def of_connection(kind: int, payload: bytes) -> Callable[[int], bytes]:
     ],
 )
 def test_a_flood_ends_the_connection(script: Script, face: str) -> None:
-    grpc_fails(face)
     with ScriptServer(script) as server, alone(face, server) as client:
         client.clock()
         with pytest.raises(Unavailable):
@@ -132,8 +125,6 @@ def test_a_flood_ends_the_connection(script: Script, face: str) -> None:
 
 
 def test_an_endless_header_block_ends_the_connection(face: str) -> None:
-    grpc_fails(face)
-
     def act(peer: Peer, asked: Asked) -> None:
         peer.send(headers(asked.stream, RESPONSE_HEAD, 0))
         for _ in range(FLOOD_BYTES >> 10):
@@ -260,8 +251,6 @@ def test_with_one_stream_allowed_calls_wait_for_each_other(face: str) -> None:
 
 
 def test_without_any_stream_allowed_a_write_did_not_happen(face: str) -> None:
-    grpc_fails(face)
-
     def closing_down(peer: Peer, asked: Asked) -> None:
         peer.send(frames.settings([(frames.MAX_CONCURRENT_STREAMS, 0)]))
         peer.answer(asked)

@@ -53,8 +53,7 @@ def one_attempt() -> Environment:
 @dataclass(frozen=True)
 class Case:
     """``act`` is done in place of a reply. ``told``: a part of the error's text, which is one of ``kinds``.
-    ``is_certain``: nothing was done. ``merges``: the same holds for calls on the coalescing stream. ``in_grpc``: gRPC
-    lets it end so."""
+    ``is_certain``: nothing was done. ``merges``: the same holds for calls on the coalescing stream."""
 
     name: str
     act: Act
@@ -62,7 +61,6 @@ class Case:
     kinds: tuple[type[CortadoError], ...] = (Unavailable,)
     is_certain: bool = False
     merges: bool = False
-    in_grpc: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -127,7 +125,6 @@ RESETS = [
         kinds=RESET,
         merges=True,
         is_certain=code == ErrorCode.REFUSED_STREAM,
-        in_grpc=code != ErrorCode.REFUSED_STREAM,
     )
     for code in (*(each for each in ErrorCode), 0xFF)
 ]
@@ -142,8 +139,8 @@ ENDS = [
     Case("cut-in-a-message", cuts(head, lambda stream: data(stream, prefixed(GET)[:-2])), merges=True),
     Case("cut-before-trailers", cuts(head, lambda stream: data(stream, prefixed(GET)))),
     Case("goaway-that-takes-the-call-and-cut", goes_away(None, cut=True), merges=True),
-    Case("goaway-below-the-call", goes_away(0, cut=False), is_certain=True, merges=True, in_grpc=False),
-    Case("goaway-below-the-call-and-cut", goes_away(0, cut=True), is_certain=True, merges=True, in_grpc=False),
+    Case("goaway-below-the-call", goes_away(0, cut=False), is_certain=True, merges=True),
+    Case("goaway-below-the-call-and-cut", goes_away(0, cut=True), is_certain=True, merges=True),
 ]
 RESPONSES = [
     Case("trailers-without-status", sends(lambda stream: headers(stream, RESPONSE_HEAD, END)), kinds=UNREADABLE),
@@ -161,13 +158,12 @@ RESPONSES = [
         "status-ok-without-a-reply",
         sends(head, lambda stream: headers(stream, OK_TRAILERS, END)),
         kinds=UNREADABLE,
-        in_grpc=False,
     ),
-    Case("two-replies", body(prefixed(GET) * 2), kinds=UNREADABLE, in_grpc=False),
-    Case("a-prefix-that-is-too-long", body(b"\x00\x00\x00\x01\x00" + GET), kinds=UNREADABLE, in_grpc=False),
-    Case("a-prefix-of-4-gib", body(b"\x00\xff\xff\xff\xff" + GET), kinds=UNREADABLE, in_grpc=False),
-    Case("a-prefix-that-is-too-short", body(b"\x00\x00\x00\x00\x01" + GET), kinds=UNREADABLE, in_grpc=False),
-    Case("half-a-prefix", body(b"\x00\x00"), kinds=UNREADABLE, in_grpc=False),
+    Case("two-replies", body(prefixed(GET) * 2), kinds=UNREADABLE),
+    Case("a-prefix-that-is-too-long", body(b"\x00\x00\x00\x01\x00" + GET), kinds=UNREADABLE),
+    Case("a-prefix-of-4-gib", body(b"\x00\xff\xff\xff\xff" + GET), kinds=UNREADABLE),
+    Case("a-prefix-that-is-too-short", body(b"\x00\x00\x00\x00\x01" + GET), kinds=UNREADABLE),
+    Case("half-a-prefix", body(b"\x00\x00"), kinds=UNREADABLE),
     Case("a-compressed-reply", body(b"\x01" + prefixed(GET)[1:]), kinds=UNREADABLE),
     Case(
         "garbage",
@@ -183,14 +179,13 @@ RESPONSES = [
         (Unsupported,),
         is_certain=True,
     ),
-    Case("html-200", answers_http(b"200", b"text/html", b"<h1>Welcome</h1>"), NO_CORTADO, UNREADABLE, in_grpc=False),
+    Case("html-200", answers_http(b"200", b"text/html", b"<h1>Welcome</h1>"), NO_CORTADO, UNREADABLE),
     Case(
         "no-http-status",
         sends(lambda stream: headers(stream, block([(b"content-type", b"application/grpc")]))),
         kinds=UNREADABLE,
-        in_grpc=False,
     ),
-    Case("data-before-headers", sends(lambda stream: data(stream, prefixed(GET))), kinds=UNREADABLE, in_grpc=False),
+    Case("data-before-headers", sends(lambda stream: data(stream, prefixed(GET))), kinds=UNREADABLE),
     Case(
         "a-field-with-capitals",
         sends(lambda stream: headers(stream, RESPONSE_HEAD + block([(b"Server", b"x")]))),
@@ -199,15 +194,14 @@ RESPONSES = [
     Case("trailers-that-end-nothing", sends(head, lambda stream: headers(stream, OK_TRAILERS)), kinds=UNREADABLE),
 ]
 FAULTS = [
-    Case("headers-on-an-unknown-stream", sends(head(9_999)), merges=True, in_grpc=False),
-    Case("data-on-an-unknown-stream", sends(data(9_999, b"x")), merges=True, in_grpc=False),
-    Case("reset-of-an-unknown-stream", sends(reset(9_999, 0)), merges=True, in_grpc=False),
-    Case("headers-on-a-stream-of-the-servers", sends(head(2)), merges=True, in_grpc=False),
+    Case("headers-on-an-unknown-stream", sends(head(9_999)), merges=True),
+    Case("data-on-an-unknown-stream", sends(data(9_999, b"x")), merges=True),
+    Case("reset-of-an-unknown-stream", sends(reset(9_999, 0)), merges=True),
+    Case("headers-on-a-stream-of-the-servers", sends(head(2)), merges=True),
     Case(
         "a-push",
         sends(lambda stream: frames.frame(5, frames.END_HEADERS, stream, (2).to_bytes(4, "big") + b"\x82")),
         merges=True,
-        in_grpc=False,
     ),
     Case(
         "a-frame-that-is-too-large",
@@ -218,12 +212,11 @@ FAULTS = [
     Case("settings-of-seven-bytes", sends(frames.frame(frames.SETTINGS, 0, 0, bytes(7))), merges=True),
     Case("settings-on-a-stream", sends(lambda stream: frames.frame(frames.SETTINGS, 0, stream)), merges=True),
     Case("a-window-of-31-bits-and-more", sends(frames.settings([(frames.INITIAL_WINDOW_SIZE, 1 << 31)])), merges=True),
-    Case("the-connections-window-overflows", sends(frames.window_update(0, (1 << 31) - 1)), merges=True, in_grpc=False),
+    Case("the-connections-window-overflows", sends(frames.window_update(0, (1 << 31) - 1)), merges=True),
     Case(
         "a-streams-window-overflows",
         sends(lambda stream: frames.window_update(stream, (1 << 31) - 1)),
         merges=True,
-        in_grpc=False,
     ),
     Case("continuation-of-nothing", sends(lambda stream: frames.frame(9, 4, stream, b"")), merges=True),
     Case(
@@ -236,7 +229,6 @@ FAULTS = [
         "padding-longer-than-its-frame",
         sends(head, lambda stream: frames.frame(frames.DATA, frames.PADDED, stream, b"\x09x")),
         merges=True,
-        in_grpc=False,
     ),
     Case("http-1", sends(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), merges=True),
 ]
@@ -304,16 +296,14 @@ def face(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def client_of(case: Case, face: str, server: ScriptServer, merges: bool, environment: Environment) -> Any:
-    if face == "sync" and not case.in_grpc:
-        pytest.xfail("gRPC waits for the deadline, or does other things")
+def client_of(face: str, server: ScriptServer, merges: bool, environment: Environment) -> Any:
     return client_that_leaves_nothing(face, server.endpoint, timeout_s=4, coalesce=merges, environment=environment)
 
 
 @pytest.mark.parametrize(("case", "merges"), ways(CASES))
 def test_a_read_is_told_why_it_failed_and_the_next_one_works(case: Case, merges: bool, face: str) -> None:
     once = Once(case.act, "KeyValue/Get")
-    with ScriptServer(once.script()) as server, client_of(case, face, server, merges, one_attempt()) as client:
+    with ScriptServer(once.script()) as server, client_of(face, server, merges, one_attempt()) as client:
         client.clock()
         with pytest.raises(case.kinds, match=case.told):
             client.kv("n").get(b"k")
@@ -323,7 +313,7 @@ def test_a_read_is_told_why_it_failed_and_the_next_one_works(case: Case, merges:
 @pytest.mark.parametrize(("case", "merges"), ways(CASES))
 def test_only_a_write_that_may_have_been_done_has_an_unknown_outcome(case: Case, merges: bool, face: str) -> None:
     once = Once(case.act, "KeyValue/Put")
-    with ScriptServer(once.script()) as server, client_of(case, face, server, merges, one_attempt()) as client:
+    with ScriptServer(once.script()) as server, client_of(face, server, merges, one_attempt()) as client:
         client.clock()
         with pytest.raises(case.kinds if case.is_certain else OutcomeUnknown) as raised:
             client.kv("n").put(b"k", b"v")
@@ -339,7 +329,7 @@ def test_only_a_write_that_may_have_been_done_has_an_unknown_outcome(case: Case,
 )
 def test_a_write_is_repeated_under_its_id(case: Case, merges: bool, face: str) -> None:
     acts = Once(case.act, "KeyValue/Put")
-    with ScriptServer(acts.script()) as server, client_of(case, face, server, merges, AT_ONCE) as client:
+    with ScriptServer(acts.script()) as server, client_of(face, server, merges, AT_ONCE) as client:
         client.clock()
         assert client.kv("n").put(b"k", b"v") == "0.1000.1"
         puts = {put_id(each) for each in _puts(server)}

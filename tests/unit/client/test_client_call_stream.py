@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -22,68 +21,100 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.client import Client, call_queue
+from cortado.store.client.authorization import NOBODYS
 from cortado.store.client.blocking.call_stream import CallStream
+from cortado.store.client.link.call import Call
 from cortado.store.client.retry import Failed, Failure
+from cortado.store.h2.grpc import OK_TRAILERS, RESPONSE_HEAD, prefixed
 from cortado.store.wire.rpc_errors import from_status, rpc_status
 from support.fake_server import FakeServer, break_off, header, refuse
+from support.link_server import Asked, World
 from support.server_process import wait_until
 
 METHOD = "cortado.v1.KeyValue/Get"
 
 
-class Broken(grpc.RpcError):
-    """gRPC's error for a broken stream."""
+class HandLine:
+    """A line of a link to a server in memory. Posted work is done when the test says so."""
 
-    def __init__(self, code: grpc.StatusCode, details: str = "Socket closed") -> None:
-        self._code, self._details = code, details
+    def __init__(self) -> None:
+        self.world = World().connect()
+        self.link = self.world.link
+        self.now_s = self.world.clock
+        self.timers: dict[Callable[[], None], float] = {}
+        self._posted: list[Callable[[], None]] = []
 
-    def code(self) -> grpc.StatusCode:
-        return self._code
+    def do(self, work: Callable[[], None]) -> None:
+        self._posted.append(work)
 
-    def details(self) -> str:
-        return self._details
+    do_later = do
 
-    def trailing_metadata(self) -> tuple[()]:
-        return ()
+    def cancel(self, call: Call) -> bool:
+        return self.link.cancel(call)
+
+    def set_timer(self, look: Callable[[], None], look_s: float) -> None:
+        self.timers[look] = look_s
+
+    def drop_timer(self, look: Callable[[], None]) -> None:
+        self.timers.pop(look, None)
+
+    def turn(self) -> None:
+        """Do posted work, and let bytes pass."""
+        self.world.tell()
+        while self._posted:
+            self._posted.pop(0)()
+            self.world.exchange()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now_s.now_s += seconds
+        for look, look_s in list(self.timers.items()):
+            if look_s <= self.now_s.now_s:
+                del self.timers[look]
+                look()
 
 
 class Wire:
-    """gRPC's end of a stream: messages leave when the test lets them, and replies come when it says."""
+    """The server's end of a stream: messages leave when the test lets them, and replies come when it says."""
 
     def __init__(self) -> None:
         self.ended: list[Failure] = []
-        self._incoming: SimpleQueue[bytes | Exception | None] = SimpleQueue()
-        self.stream = CallStream(self._open, lambda _, failure: self.ended.append(failure))
+        self.line = HandLine()
+        self.stream = CallStream(self.line, lambda _, failure: self.ended.append(failure), NOBODYS)  # type: ignore[arg-type]
+        self.line.turn()
+        self._server = self.line.world.server
+        self._server.send_head(1, RESPONSE_HEAD)
+        self._read = 0
 
-    def _open(self, messages: Iterator[bytes]) -> Wire:
-        self._messages = messages
-        return self
+    @property
+    def asked(self) -> Asked:
+        return self.line.world.asked[1]
 
     def send(self) -> calls_pb2.CallBatch:
         """Return the next message of the client's."""
-        return calls_pb2.CallBatch.FromString(next(self._messages))
+        self.line.turn()
+        begin = self._read + 5
+        self._read = begin + int.from_bytes(self.asked.data[begin - 4 : begin], "big")
+        return calls_pb2.CallBatch.FromString(self.asked.data[begin : self._read])
 
     def reply(self, *replies: calls_pb2.CallReply) -> None:
-        self._incoming.put(calls_pb2.ReplyBatch(replies=replies).SerializeToString())
+        self.send_back(calls_pb2.ReplyBatch(replies=replies).SerializeToString())
 
-    def end(self, error: Exception | None) -> None:
-        self._incoming.put(error)
+    def send_back(self, message: bytes) -> None:
+        self._server.send_data(1, prefixed(message))
+        self.line.world.exchange()
 
-    def cancel(self) -> None:
-        self._incoming.put(Broken(grpc.StatusCode.CANCELLED, "cancelled"))
+    def end(self) -> None:
+        self._server.send_end(1, OK_TRAILERS)
+        self.line.world.exchange()
 
-    def __iter__(self) -> Iterator[bytes]:
-        while (message := self._incoming.get()) is not None:
-            if isinstance(message, Exception):
-                raise message
-            yield message
+    def break_off(self) -> None:
+        self.line.link.lost("the connection broke")
+        self.line.world.tell()
 
 
 @pytest.fixture
-def wire() -> Iterator[Wire]:
-    opened = Wire()
-    yield opened
-    opened.end(None)
+def wire() -> Wire:
+    return Wire()
 
 
 def reply(call_id: int, value: bytes = b"v") -> calls_pb2.CallReply:
@@ -168,7 +199,7 @@ def test_a_stream_that_breaks_tells_what_left_from_what_did_not(wire: Wire) -> N
     sent = wire.stream.submit(METHOD, b"", 5)
     wire.send()
     queued = wire.stream.submit(METHOD, b"", 5)
-    wire.end(Broken(grpc.StatusCode.UNAVAILABLE))
+    wire.break_off()
     assert sent.settled.acquire(timeout=5)
     assert queued.settled.acquire(timeout=5)
     assert sent.failure is not None
@@ -184,7 +215,7 @@ def test_a_stream_that_breaks_tells_what_left_from_what_did_not(wire: Wire) -> N
 def test_what_a_server_has_not_answered_where_it_ends_the_stream_in_order_was_never_begun(wire: Wire) -> None:
     waiter = wire.stream.submit(METHOD, b"", 5)
     wire.send()
-    wire.end(None)
+    wire.end()
     assert waiter.settled.acquire(timeout=5)
     assert waiter.failure is not None
     assert isinstance(waiter.failure.error, Unavailable)
@@ -194,24 +225,24 @@ def test_what_a_server_has_not_answered_where_it_ends_the_stream_in_order_was_ne
 def test_replies_that_cannot_be_read_end_the_stream(wire: Wire) -> None:
     waiter = wire.stream.submit(METHOD, b"", 5)
     wire.send()
-    wire._incoming.put(b"\xff\xff\xff")
+    wire.send_back(b"\xff\xff\xff")
     assert waiter.settled.acquire(timeout=5)
     assert waiter.failure is not None
     assert isinstance(waiter.failure.error, Internal)
     assert not waiter.failure.answered
 
 
-def test_an_idle_stream_ends_and_one_with_a_call_does_not(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_queue, "IDLE_S", 0.01)
+def test_an_idle_stream_ends_and_one_with_a_call_does_not(wire: Wire) -> None:
     waiter = wire.stream.submit(METHOD, b"", 5)
     wire.send()
-    sending = threading.Thread(target=lambda: next(wire._messages, None))
-    sending.start()
-    sending.join(0.1)
-    assert sending.is_alive()
+    wire.line.pass_time(call_queue.IDLE_S)
+    wire.line.pass_time(call_queue.IDLE_S)
+    assert not wire.ended
     wire.reply(reply(waiter.call_id))
-    sending.join(5)
-    assert not sending.is_alive()
+    wire.line.pass_time(call_queue.IDLE_S)
+    assert [each.error for each in wire.ended] == [call_queue.ENDED_IDLE.error]
+    wire.line.turn()
+    assert wire.asked.is_whole
     with pytest.raises(Failed) as raised:
         wire.stream.submit(METHOD, b"", 5)
     assert not raised.value.failure.sent

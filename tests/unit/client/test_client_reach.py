@@ -151,7 +151,7 @@ def test_each_file_of_a_connection_is_named_by_its_variable(
     # Spark's executors get these by pickle, and read the files themselves.
     there = pickle.loads(pickle.dumps(options.read_options({"table": "a.b"}).connection.tls))
     with pytest.raises(InvalidArgument, match="No such file") as refused:
-        there._credentials()
+        there.context()
     assert refused.value.field == field
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,8 +32,11 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import kv_pb2
 from cortado.store.client.client import Client
-from cortado.store.client.retry import Attempts, Failure, failure_of
+from cortado.store.client.link import ends
+from cortado.store.client.retry import Attempts, Failure
 from cortado.store.client.runtime import Environment
+from cortado.store.h2.grpc import Code, percent_encoded
+from cortado.store.h2.limits import ErrorCode
 from cortado.store.wire.rpc_errors import trailing_metadata
 from support.faces import open_client
 from support.fake_server import FakeServer, break_off, header, refuse
@@ -42,30 +47,26 @@ WRITE_ID = b"w" * 20
 TIMEOUT_S = 10.0
 
 
-class Ended(grpc.RpcError):
-    """The error that gRPC raises."""
-
-    def __init__(self, code: grpc.StatusCode, details: str, error: CortadoError | None = None) -> None:
-        self._code, self._details, self._error = code, details, error
-
-    def code(self) -> grpc.StatusCode:
-        return self._code
-
-    def details(self) -> str:
-        return self._details
-
-    def trailing_metadata(self) -> Any:
-        return () if self._error is None else trailing_metadata(self._error)
-
-
-def ended(code: str, details: str = "") -> Failure:
-    return failure_of(Ended(grpc.StatusCode[code], details))
+def ended(code: Code, message: str = "") -> Failure:
+    """Return the end of a call with a status that has no details of ours."""
+    fields = {b"grpc-status": b"%d" % code, b"grpc-message": percent_encoded(message)}
+    failure = ends.of_trailers(fields)
+    assert failure is not None
+    return failure
 
 
 def said(error: CortadoError) -> Failure:
-    return failure_of(Ended(grpc.StatusCode.UNKNOWN, "", error))
+    [(name, details)] = trailing_metadata(error)
+    failure = ends.of_trailers({b"grpc-status": b"2", name.encode(): base64.b64encode(details)})
+    assert failure is not None
+    return failure
 
 
+def unreached(error: OSError) -> Failure:
+    return Failure(Unavailable(ends.unreached(error)), answered=False, sent=False)
+
+
+BROKEN = Failure(Unavailable(ends.CLOSED), answered=False, sent=True)
 CLOSED = Failure(Cancelled("the client was closed"), answered=False, sent=True)
 CLOSED_BEFORE = Failure(Cancelled("the client was closed"), answered=False, sent=False)
 SILENT = Failure(Unavailable("n1 is silent, and another node leads"), answered=False, sent=True)
@@ -88,29 +89,20 @@ ENDS: dict[str, tuple[Failure, type[CortadoError], type[CortadoError], type[Cort
     "defect": (said(Internal("TypeError")), Internal, OutcomeUnknown, OutcomeUnknown),
     "said late": (said(DeadlineExceeded()), DeadlineExceeded, OutcomeUnknown, OutcomeUnknown),
     "said cancelled": (said(Cancelled()), Cancelled, OutcomeUnknown, OutcomeUnknown),
-    # gRPC, on the way there.
-    "not connected": (
-        ended("UNAVAILABLE", "failed to connect to all addresses; last error: UNKNOWN: Connection refused"),
-        Unavailable,
-        Unavailable,
-        OutcomeUnknown,
-    ),
-    "no such host": (ended("UNAVAILABLE", "DNS resolution failed for x"), Unavailable, Unavailable, OutcomeUnknown),
-    "no such method": (ended("UNIMPLEMENTED", "Method not found!"), Unsupported, Unsupported, OutcomeUnknown),
+    # Nothing arrived.
+    "not connected": (unreached(ConnectionRefusedError()), Unavailable, Unavailable, OutcomeUnknown),
+    "no such host": (unreached(socket.gaierror(socket.EAI_NONAME)), Unavailable, Unavailable, OutcomeUnknown),
+    "refused stream": (ends.of_reset(ErrorCode.REFUSED_STREAM), Unavailable, Unavailable, OutcomeUnknown),
+    # gRPC's own server did not begin it.
+    "no such method": (ended(Code.UNIMPLEMENTED, "Method not found!"), Unsupported, Unsupported, OutcomeUnknown),
     "too many pending": (
-        ended("UNAVAILABLE", "Too many pending requests for this server"),
+        ended(Code.RESOURCE_EXHAUSTED, "Too many pending requests for this server"),
         ResourceExhausted,
         ResourceExhausted,
         OutcomeUnknown,
     ),
     "request too large": (
-        ended("RESOURCE_EXHAUSTED", "SERVER: Received message larger than max (9 vs. 4)"),
-        TooLarge,
-        TooLarge,
-        TooLarge,
-    ),
-    "request too large, in the words of an older gRPC": (
-        ended("RESOURCE_EXHAUSTED", "Received message larger than max (9 vs. 4)"),
+        ended(Code.RESOURCE_EXHAUSTED, "SERVER: Received message larger than max (9 vs. 4)"),
         TooLarge,
         TooLarge,
         TooLarge,
@@ -118,34 +110,32 @@ ENDS: dict[str, tuple[Failure, type[CortadoError], type[CortadoError], type[Cort
     "not sent in time": (NOT_SENT_IN_TIME, Unavailable, Unavailable, OutcomeUnknown),
     "stream over before": (BROKEN_STREAM_BEFORE, Unavailable, Unavailable, OutcomeUnknown),
     "closed before": (CLOSED_BEFORE, Cancelled, Cancelled, OutcomeUnknown),
-    # gRPC, and it may have arrived.
+    # It may have arrived.
     "reply too large": (
-        ended("RESOURCE_EXHAUSTED", "SERVER: Sent message larger than max (9 vs. 4)"),
+        ended(Code.RESOURCE_EXHAUSTED, "SERVER: Sent message larger than max (9 vs. 4)"),
         ResourceExhausted,
         OutcomeUnknown,
         OutcomeUnknown,
     ),
     "calm down": (
-        ended("RESOURCE_EXHAUSTED", "Bandwidth exhausted"),
+        ends.of_reset(ErrorCode.ENHANCE_YOUR_CALM),
         ResourceExhausted,
         OutcomeUnknown,
         OutcomeUnknown,
     ),
-    "late": (ended("DEADLINE_EXCEEDED", "Deadline Exceeded"), DeadlineExceeded, OutcomeUnknown, OutcomeUnknown),
-    "broken": (ended("UNAVAILABLE", "Socket closed"), Unavailable, OutcomeUnknown, OutcomeUnknown),
-    "going away": (ended("UNAVAILABLE", "GOAWAY received"), Unavailable, OutcomeUnknown, OutcomeUnknown),
-    "removed": (ended("UNKNOWN", "Stream removed"), Unavailable, OutcomeUnknown, OutcomeUnknown),
-    "reset": (ended("INTERNAL", "Received RST_STREAM with error code 2"), Unavailable, OutcomeUnknown, OutcomeUnknown),
-    "cancelled": (ended("CANCELLED", "CANCELLED"), Unavailable, OutcomeUnknown, OutcomeUnknown),
-    "gRPC's defect": (ended("INTERNAL", "Exception deserializing"), Internal, OutcomeUnknown, OutcomeUnknown),
-    "gRPC's unknown": (ended("UNKNOWN", "oops"), Internal, OutcomeUnknown, OutcomeUnknown),
-    "a proxy's refusal": (ended("PERMISSION_DENIED", "no"), Internal, OutcomeUnknown, OutcomeUnknown),
+    "late": (ended(Code.DEADLINE_EXCEEDED), DeadlineExceeded, OutcomeUnknown, OutcomeUnknown),
+    "broken": (BROKEN, Unavailable, OutcomeUnknown, OutcomeUnknown),
+    "reset": (ends.of_reset(ErrorCode.INTERNAL_ERROR), Unavailable, OutcomeUnknown, OutcomeUnknown),
+    "cancelled": (ended(Code.CANCELLED), Unavailable, OutcomeUnknown, OutcomeUnknown),
+    "gRPC's defect": (ended(Code.INTERNAL, "Exception deserializing"), Internal, OutcomeUnknown, OutcomeUnknown),
+    "gRPC's unknown": (ended(Code.UNKNOWN, "oops"), Internal, OutcomeUnknown, OutcomeUnknown),
+    "a proxy's refusal": (ended(Code.PERMISSION_DENIED, "no"), Internal, OutcomeUnknown, OutcomeUnknown),
     "silent": (SILENT, Unavailable, OutcomeUnknown, OutcomeUnknown),
     "closed": (CLOSED, Cancelled, OutcomeUnknown, OutcomeUnknown),
 }
 
 OPEN_IN_A_LOG = said(OutcomeUnknown("leadership was lost before the write was decided"))
-OPEN_ON_ITS_WAY = ended("UNAVAILABLE", "Socket closed")
+OPEN_ON_ITS_WAY = BROKEN
 
 
 def end_of(last: Failure, *earlier: Failure, request_id: bytes) -> CortadoError:

@@ -16,9 +16,9 @@ from cortado.errors import NotFound
 from cortado.proto.v1 import kv_pb2
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.foreign_services import foreign_handler
-from cortado.store.wire.rpc_errors import from_rpc_error, was_answered
 from support.front_calls import GET, PUT, SCAN, WAIT_S, Kv, fields, until
 from support.fronts import served_by
+from support.grpc_errors import from_rpc_error, was_answered
 from support.http2 import (
     DATA,
     END_HEADERS,

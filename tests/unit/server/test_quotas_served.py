@@ -18,8 +18,9 @@ from cortado.errors import InvalidArgument, NotFound, PermissionDenied, QuotaExc
 from cortado.proto.v1 import kv_pb2, kv_pb2_grpc, quotas_pb2, quotas_pb2_grpc
 from cortado.store.client import Client, Index, Put
 from cortado.store.quotas.quota import Target
-from cortado.store.wire.rpc_errors import DETAILS_KEY, from_rpc_error
+from cortado.store.wire.rpc_errors import DETAILS_KEY
 from support.engines import open_lmdb
+from support.grpc_errors import from_rpc_error
 from support.served_node import Served, served_node
 from support.server_process import wait_until
 

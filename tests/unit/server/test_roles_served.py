@@ -38,7 +38,8 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.server.convert import timestamp_message
 from cortado.store.transactions.footprint import Footprint, TableRead
-from cortado.store.wire.rpc_errors import from_rpc_error, from_status
+from cortado.store.wire.rpc_errors import from_status
+from support.grpc_errors import from_rpc_error
 from support.memory_engine import MemoryEngine
 from support.served_node import Served, served_node
 from support.server_process import wait_until

@@ -12,16 +12,8 @@ from google.rpc import error_details_pb2, status_pb2
 
 from cortado import errors
 from cortado.errors import CortadoError
-from cortado.store.wire.rpc_errors import (
-    DETAILS_KEY,
-    from_row_error,
-    from_rpc_error,
-    status_code,
-    status_message,
-    to_row_error,
-    trailing_metadata,
-    was_answered,
-)
+from cortado.store.wire.rpc_errors import DETAILS_KEY, from_row_error, status_message, to_row_error, trailing_metadata
+from support.grpc_errors import from_rpc_error, status_code, was_answered
 
 EXAMPLES: list[CortadoError] = [
     errors.InvalidArgument("key.id", "must be an int", "'a'"),
