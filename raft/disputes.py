@@ -20,9 +20,9 @@ holds all entries that it acknowledged. An earlier life may have acknowledged mo
 this life began, and the disk has lost it: a start cannot tell that from a write that was never confirmed. The leader
 may have counted our word. So until it is settled we do not campaign, and vote for that leader alone, or for a log that
 has an entry of a later term: a leader of a later term held everything that was committed (Ongaro 2014, §3.6.3). With
-such an entry we hold it again ourselves. Or the sender never led, since too many voters did not vote for it. Or it
-still leads, and says that the entry is not committed. Or its own log ends before the entry: a leader calls committed
-what its disk holds.
+such an entry we hold it again ourselves; so do we with a snapshot that was under way. Or the sender never led, since
+too many voters did not vote for it. Or it still leads, and says that the entry is not committed. Or its own log ends
+before the entry: a leader calls committed what its disk holds.
 
 Nothing of this makes Raft Byzantine. A true leader that lies about true entries is believed.
 """
@@ -235,7 +235,7 @@ class Disputes:
         core = self._core
         if not core.journal.configuration.is_voter(sender):
             return
-        for dispute in self._disputes.values():
+        for dispute in list(self._disputes.values()):
             if dispute.is_open and dispute.claim.index == message.finding.index:
                 dispute.found[sender] = _Found.of(dispute.claim, message)
                 self._settle(dispute)
@@ -251,7 +251,7 @@ class Disputes:
             elections = _OPEN_ELECTIONS if dispute.is_open else _CLOSED_ELECTIONS
             quiet_ms = dispute.heard_ms + elections * core.settings.election_ms_max
             if not is_kept and core.now_ms >= quiet_ms:
-                del self._disputes[key]
+                self._disputes.pop(key, None)
             elif dispute.is_open and core.now_ms >= dispute.asked_ms + core.settings.election_ms_min:
                 self._ask(dispute)
 
@@ -273,6 +273,10 @@ class Disputes:
         core, claim = self._core, dispute.claim
         if claim.is_of_lost_end and core.journal.last[1] > claim.term:
             self._close(dispute, "the log has an entry of a later term, and with it what was committed before")
+        elif claim.is_of_lost_end and core.appliable_index >= claim.index:
+            self._close(dispute, "a snapshot has brought it again")
+            # Its leader was right: it is heard at once.
+            del self._disputes[claim.sender, True]
         elif claim.is_of_lost_end and core.journal.term > claim.term:
             # The next leader sends us what we lack.
             return

@@ -7,7 +7,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.log import Encoded, Entry
+from cortado.raft.log import Encoded, Entry, SnapshotMeta
 from cortado.raft.records import KIND_DATA, Record
 from cortado.raft.registry import Member
 from support.raft_hand import GROUP, Hand
@@ -262,6 +262,20 @@ def test_a_lost_end_is_confirmed_by_those_that_hold_it_and_follow_the_leader() -
     said = "ends at entry 4, but entry 5 was acknowledged, as n1 and n3 confirm: replace this node"
     with pytest.raises(DataLoss, match=said):
         group.run(1_000)
+
+
+def test_a_lost_end_that_a_snapshot_brings_again_ends_nobody() -> None:
+    group = lost_end(third_has_it=True)
+    log, roster = group.logs["n2"], group.logs["n1"].roster
+    group.forge("n1", "n2", term=2, heartbeat=pb.Heartbeat(commit_index=5, round=1))
+    assert log.disputes.open
+    # Its bytes were under way before.
+    group.install("n2", SnapshotMeta("s", 5, 2, roster, 1), group.applied["n1"][:5])
+    assert log.last == (5, 2)
+    group.run(1_000)
+    assert not log.disputes.open
+    entry = commits(group)
+    assert (log.term, log.last[0]) == (2, entry.index), "its leader is heard again, in the same term"
 
 
 def test_a_lost_end_that_nobody_else_has_is_not_voted_away() -> None:
