@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -145,7 +146,9 @@ class ReplyStream(Call):
             raise Failed(Failure(unreadable, answered=False, sent=True)) from None
 
     def close(self) -> None:
-        """Cancel the call, unless it has ended."""
+        """Cancel the call, unless it has ended. The I/O thread does it: the caller may be the collector of garbage, in
+        a thread that has the line's lock."""
         if not forks.is_cut_off():
-            self._line.cancel(self)
+            if not self.is_over:
+                self._line.do_later(partial(self._line.link.cancel, self))
             give(self._news)

@@ -51,15 +51,16 @@ class IoThread:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self.now_s = now_s
         self.watched: set[Watched] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Taken again by a thread that has it, when it collects garbage that posts work."""
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._posted: deque[Callable[[], None]] = deque()
+        self._posted: deque[Callable[[], object]] = deque()
         self._look_s = math.inf
         self._is_awake = False
         """The thread looks at posted work before it sleeps."""
 
-    def post(self, work: Callable[[], None]) -> None:
+    def post(self, work: Callable[[], object]) -> None:
         """Run ``work`` in the thread, which begins if this is the first. Once it has ended, nothing is left to do."""
         with self._lock:
             if self._is_closed:

@@ -83,8 +83,8 @@ class Line:
             call.tell()
         return result
 
-    def do_later(self, work: Callable[[], None]) -> None:
-        """Let the I/O thread do ``work``."""
+    def do_later(self, work: Callable[[], object]) -> None:
+        """Let the I/O thread do ``work``. It takes no lock of the line's."""
         self.io.post(partial(self.do, work))
 
     def begin(self, call: Call) -> None:

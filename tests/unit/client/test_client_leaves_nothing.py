@@ -7,6 +7,8 @@ import gc
 import multiprocessing
 import subprocess
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +18,11 @@ import pytest
 from cortado.errors import Unsupported
 from cortado.proto.v1 import kv_pb2
 from cortado.store.client import AsyncClient, Client
+from cortado.store.client.blocking.calls import ReplyStream
 from cortado.store.client.blocking.drive import run
+from cortado.store.client.blocking.io_thread import IoThread
+from cortado.store.client.blocking.line import Line
+from cortado.store.client.channel import stays
 from support.fake_server import FakeServer, header
 from support.remains import own_threads, sockets_to
 from support.server_process import wait_until
@@ -169,3 +175,24 @@ def test_a_coroutine_that_suspends_is_no_part_of_the_synchronous_face() -> None:
 
     with pytest.raises(AssertionError, match="must not suspend"):
         run(waits())
+
+
+def test_a_stream_that_is_collected_in_the_midst_of_its_connections_work_waits_for_no_lock() -> None:
+    """Garbage is collected in any thread, also in one that has these locks: the generator of a scan ends there."""
+    io = IoThread(time.monotonic)
+    line = Line("127.0.0.1:1", None, io)
+    try:
+        for lock in (line._lock, io._lock):
+            stream = ReplyStream(line, "Nothing/At", b"", None, None, 5.0, stays)
+            line.begin(stream)
+
+            def collect(lock: Any = lock, stream: ReplyStream = stream) -> None:
+                with lock:
+                    stream.close()
+
+            thread = threading.Thread(target=collect, daemon=True)
+            thread.start()
+            thread.join(30)
+            assert not thread.is_alive(), "it waits for itself"
+    finally:
+        io.close()
