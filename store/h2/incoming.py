@@ -25,7 +25,7 @@ from cortado.store.h2.events import Data, Ended, Event, PingAnswered, Reset
 from cortado.store.h2.frames import Frame, FrameReader, unpadded
 from cortado.store.h2.header_blocks import HeaderBlocks
 from cortado.store.h2.limits import STREAM_ID_MAX, WINDOW_MAX, Budget, ConnectionFault, ErrorCode, H2Limits, StreamFault
-from cortado.store.h2.outgoing import FRAME_BYTES, WINDOW_FIRST, Outgoing
+from cortado.store.h2.outgoing import FRAME_BYTES, OUT_BYTES, WINDOW_FIRST, Outgoing
 from cortado.store.h2.states import Event as Happened
 from cortado.store.h2.states import State, next_state
 from cortado.store.h2.streams import Stream
@@ -66,6 +66,8 @@ class Incoming(Outgoing):
             frames.INITIAL_WINDOW_SIZE: limits.stream_window,
             frames.MAX_HEADER_LIST_SIZE: limits.header_list_bytes,
         }
+        if limits.frame_bytes > FRAME_BYTES:
+            settings[frames.MAX_FRAME_SIZE] = limits.frame_bytes
         self._emit(frames.settings(settings.items()))
         if limits.connection_window > WINDOW_FIRST:
             self._emit(frames.window_update(0, limits.connection_window - WINDOW_FIRST))
@@ -238,8 +240,10 @@ class Incoming(Outgoing):
                 self._peer_streams = value
             elif name == frames.ENABLE_PUSH and value > self.push_max:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH {value}")
-            elif name == frames.MAX_FRAME_SIZE and not FRAME_BYTES <= value < 1 << 24:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"MAX_FRAME_SIZE {value}")
+            elif name == frames.MAX_FRAME_SIZE:
+                if not FRAME_BYTES <= value < 1 << 24:
+                    raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"MAX_FRAME_SIZE {value}")
+                self._frame_bytes = min(value, OUT_BYTES)
         self._emit(frames.frame(frames.SETTINGS, frames.ACK, 0))
         return self._widen_streams(window)
 

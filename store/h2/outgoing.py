@@ -23,9 +23,10 @@ from cortado.store.h2.streams import Stream
 
 WINDOW_FIRST: Final = 65_535
 FRAME_BYTES: Final = 16_384
-"""Every peer accepts a frame of this size. Larger frames would only make other streams wait longer."""
+"""Every peer accepts a frame of this size."""
 OUT_BYTES: Final = 256 << 10
-"""While more bytes than this were not taken, no further frames of DATA are made."""
+"""While more bytes than this were not taken, no further frames of DATA are made. Nor is a frame larger, if its peer
+accepts larger ones: other streams wait for one no longer than for the bytes before it."""
 _CUT_MAX: Final = 4_096
 
 
@@ -44,6 +45,8 @@ class Outgoing:
         self._recv_window = limits.connection_window
         self._owed = 0
         self._send_window = self._send_window_of_streams = WINDOW_FIRST
+        self._frame_bytes = FRAME_BYTES
+        """The bytes of a frame that the peer accepts, OUT_BYTES at most."""
         self._waiting: dict[int, Stream] = {}
         """Streams with something to send, and a window for it."""
         self._out: list[bytes | memoryview] = []
@@ -156,7 +159,7 @@ class Outgoing:
                 continue  # Its peer has made it smaller since.
             room = min(stream.send_window, self._send_window)
             is_alone = not waiting and stream.next_fits(min(room, OUT_BYTES - self._out_bytes))
-            self._send_piece(stream, room if is_alone else min(room, FRAME_BYTES))
+            self._send_piece(stream, room if is_alone else min(room, self._frame_bytes))
             self._line_up(stream)
 
     def _send_piece(self, stream: Stream, room: int) -> None:
@@ -165,8 +168,8 @@ class Outgoing:
         stream.send_window -= len(piece)
         self._send_window -= len(piece)
         view = memoryview(piece)
-        for at in range(0, len(piece), FRAME_BYTES):
-            part = view[at : at + FRAME_BYTES]
+        for at in range(0, len(piece), self._frame_bytes):
+            part = view[at : at + self._frame_bytes]
             self._out += (frames.header(frames.DATA, 0, stream.id, len(part)), part)
             self._out_bytes += frames.HEAD_BYTES + len(part)
         if not stream.queue:

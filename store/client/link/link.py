@@ -27,6 +27,8 @@ AGAIN_S: Final = 0.05
 """For this time calls fail at once with the error of a connection that could not be made."""
 IDLE_S: Final = 60.0
 """A connection without calls ends: idle members need none."""
+_FRAME_BYTES: Final = 64 << 10
+"""A page of a scan comes in a few frames, since each costs as much as some kilobytes."""
 _BLOCKS_MAX: Final = 256
 _OK: Final = 200
 
@@ -37,7 +39,7 @@ class Link:
     def __init__(self, address: str, now_s: Callable[[], float], *, is_encrypted: bool, ahead_bytes: int) -> None:
         self._now_s = now_s
         # Streams that are not read use up their own windows, and never the connection's.
-        limits = H2Limits(stream_window=ahead_bytes, connection_window=WINDOW_MAX)
+        limits = H2Limits(frame_bytes=_FRAME_BYTES, stream_window=ahead_bytes, connection_window=WINDOW_MAX)
         self._h2 = ClientConnection(limits, now_s)
         self._held: dict[Call, None] = {}
         """Calls that wait for the connection, or for room on it."""

@@ -18,6 +18,7 @@ from cortado.store.h2.grpc import OK_TRAILERS, RESPONSE_HEAD
 from cortado.store.h2.header_blocks import block
 from cortado.store.h2.incoming import Incoming
 from cortado.store.h2.limits import ErrorCode, H2Limits, Rate
+from cortado.store.h2.outgoing import OUT_BYTES
 from support.h2 import END_BOTH, REQUEST, Clock, client, data, events, said, setting, shown
 
 WHOLE = frames.END_HEADERS
@@ -360,3 +361,32 @@ def test_a_message_beyond_all_windows_comes_if_its_reader_waits() -> None:
         if found:
             made.expect(1, 50_000 - len(found))
     assert found == bytes(50_000)
+
+
+def test_data_comes_in_frames_as_large_as_the_client_accepts() -> None:
+    for accepted, largest in ((16_384, 16_384), (65_536, 65_536), (1 << 20, OUT_BYTES)):
+        windows = {"stream_window": 4 << 20, "connection_window": 8 << 20}
+        made = ClientConnection(H2Limits(frame_bytes=accepted, **windows), lambda: 0.0)
+        server = Connection(H2Limits(), lambda: 0.0)
+        stream = made.open(REQUESTED, b"", is_last=True)
+        server.feed(made.taken())
+        server.advance()
+        made.feed(server.taken())
+        made.advance()
+        server.send_head(stream, RESPONSE_HEAD)
+        server.send_data(stream, bytes(1 << 20))
+        sizes, got = [], 0
+        while out := server.taken():
+            reader = FrameReader(1 << 24)
+            reader.feed(out)
+            while (frame := reader.next()) is not None:
+                sizes.append(len(frame.payload) * (frame.kind == frames.DATA))
+            made.feed(out)
+            for event in made.advance():
+                if isinstance(event, Data):
+                    got += len(event.data)
+                    made.consumed(stream, len(event.data))
+            server.feed(made.taken())
+            server.advance()
+            server.pump()
+        assert (got, max(sizes)) == (1 << 20, largest)
