@@ -214,11 +214,13 @@ class Incoming(Outgoing):
 
     def _on_rst_stream(self, frame: Frame) -> None:
         stream_id = frame.stream_id
-        self._spend("resets")
-        if stream_id not in self._streams:
+        stream = self._streams.get(stream_id)
+        # A reader that has all it wants resets a stream that was answered meanwhile: nothing was worked out in vain.
+        self._spend("others" if stream is None else "resets")
+        if stream is None:
             self._check_gone(stream_id, Happened.RESET)
             return
-        self._close(self._streams[stream_id])
+        self._close(stream)
         self._events.append(Reset(stream_id, int.from_bytes(frame.payload, "big")))
 
     # --- frames of the connection ------------------------------------------------------------------------------

@@ -97,13 +97,13 @@ class H2Limits:
     """The bytes of answers that the peer does not read: to control frames, and to calls that end without a message.
     Messages wait in their streams."""
     resets: Rate = Rate(5_000, 500)
-    """Streams that the peer resets, that are at fault, or that are refused. A peer may reset all that it has open."""
+    """Open streams that the peer resets, streams at fault, and refused ones. A peer may reset all that it has open."""
     pings: Rate = Rate(2_000, 200)
     settings: Rate = Rate(50, 5)
     empty_frames: Rate = Rate(2_000, 200)
     """DATA frames without a byte that do not end their stream."""
     others: Rate = Rate(40_000, 20_000)
-    """WINDOW_UPDATE and PRIORITY frames, frames of an unknown kind, and DATA of streams that are over."""
+    """WINDOW_UPDATE and PRIORITY frames, frames of an unknown kind, DATA and RST_STREAM of streams that are over."""
     slice_cost: int = 256
     """The number of frames that one call of ``advance`` reads, or else header_block_bytes of header blocks: some
     milliseconds."""

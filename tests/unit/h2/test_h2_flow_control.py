@@ -11,7 +11,7 @@ from cortado.store.h2 import frames
 from cortado.store.h2.connection import Connection
 from cortado.store.h2.frames import FrameReader
 from cortado.store.h2.grpc import OK_TRAILERS, RESPONSE_HEAD
-from cortado.store.h2.limits import ErrorCode, H2Limits
+from cortado.store.h2.limits import ErrorCode, H2Limits, Rate
 from support.h2 import Clock, connection, data, events, headers, opened, said, setting, shown
 
 HEAD = b"\x88"
@@ -204,6 +204,15 @@ def test_a_stream_that_its_client_resets_sends_no_more() -> None:
     made.reset(1, ErrorCode.CANCEL)
     events(made, frames.window_update(0, 1 << 20))
     assert said(made) == []
+
+
+def test_a_client_that_has_read_enough_may_reset_any_number_of_streams_that_were_answered() -> None:
+    made = connection(replace(H2Limits(), resets=Rate(10, 5)))
+    for number in range(1, 201, 2):
+        events(made, headers(number))
+        made.send_end(number, b"\x88")
+        events(made, frames.frame(frames.RST_STREAM, 0, number, bytes(4)))
+        assert not made.is_over
 
 
 def test_what_was_consumed_may_come_again() -> None:
