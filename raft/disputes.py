@@ -292,7 +292,9 @@ class Disputes:
         if not claim.is_of_lost_end:
             same = sum(each.entry_term == core.journal.term_at(claim.index) for each in found.values())
             return same + configuration.is_voter(core.node_id) >= configuration.majority
-        against = {each for each in found if found[each].term == claim.term and not found[each].voted}
+        of_term = {name: each for name, each in found.items() if each.term == claim.term}
+        # A voter that joined in this term has not voted in it, and follows the leader that let it in.
+        against = {name for name, each in of_term.items() if not each.voted and not each.follows}
         # That we gave no vote proves nothing: it may be lost with the log's end.
         ours = {core.engine.leader, core.journal.voted_for} - {"", claim.sender}
         if configuration.is_voter(core.node_id) and ours:

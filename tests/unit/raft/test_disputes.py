@@ -278,6 +278,22 @@ def test_a_lost_end_that_a_snapshot_brings_again_ends_nobody() -> None:
     assert (log.term, log.last[0]) == (2, entry.index), "its leader is heard again, in the same term"
 
 
+def test_voters_that_joined_in_a_term_do_not_say_that_nobody_leads_it() -> None:
+    group = led(4)
+    entry = group.append("n1", b"lost")
+    group.settle()
+    del group.disks["n2"].entries[entry.index]
+    group.applied["n2"] = [each for each in group.applied["n2"] if each.index < entry.index]
+    log = group.start("n2")
+    group.forge("n1", "n2", term=2, heartbeat=pb.Heartbeat(commit_index=5, round=1))
+    for each in ("n3", "n4"):
+        # They follow its leader, and came too late to vote for it.
+        find(group, each, "n2", 2, index=5, is_committed=True, entry_term=2, leader="n1", last_index=5)
+    assert log.disputes.open
+    with pytest.raises(DataLoss, match="as n1 and n3 and n4 confirm"):
+        find(group, "n1", "n2", 2, index=5, is_committed=True, entry_term=2, leader="n1", voted_for="n1", last_index=5)
+
+
 def test_a_lost_end_that_nobody_else_has_is_not_voted_away() -> None:
     group = lost_end(third_has_it=False)
     log = group.logs["n2"]
