@@ -47,6 +47,10 @@ class Wire:
         pages = self.kv.Scan(kv_pb2.KvScanRequest(namespace="t", keys_only=True), timeout=30)
         return [pair.key for page in pages for pair in page.pairs]
 
+    def has_applied_all(self) -> bool:
+        status = self.cluster.Status(cluster_pb2.StatusRequest(), timeout=10)
+        return bool(status.applied_index == status.last_index)
+
 
 def value_of(message: common_pb2.Timestamp) -> Timestamp:
     return Timestamp(message.epoch, message.wall_ms, message.logical)
@@ -157,6 +161,8 @@ def test_a_server_whose_lock_was_removed_stops_when_another_has_taken_its_data(t
     with running_server(tmp_path / "data") as server:
         wire = Wire(server.endpoint)
         wire.put(b"first", b"v")
+        # Or the second one may find that the first has written this between two steps of its own.
+        wait_until(wire.has_applied_all, "the first server has nothing left to write")
         (tmp_path / "data" / "LOCK").unlink()
         (tmp_path / "same").symlink_to(tmp_path / "data", target_is_directory=True)
         with running_server(tmp_path / "same") as second:
