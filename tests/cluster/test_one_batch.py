@@ -58,8 +58,8 @@ def update(wire: Wire, number: int, changes: dict[str, object]) -> grpc.Future:
     return wire.documents.Update.future(request, timeout=10)
 
 
-def applied_index(wire: Wire) -> int:
-    return int(wire.cluster.Status(cluster_pb2.StatusRequest(), timeout=10).applied_index)
+def last_index(wire: Wire) -> int:
+    return int(wire.cluster.Status(cluster_pb2.StatusRequest(), timeout=10).last_index)
 
 
 def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_value(
@@ -68,7 +68,7 @@ def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_v
     put(wire, 0, None).result()
     for number in range(1, CALLERS + 1):
         put(wire, number, f"own {number}").result()
-    before = applied_index(wire)
+    before = last_index(wire)
     # All calls to a paused server have arrived at once when it continues.
     server.pause()
     updates = [update(wire, 0, {f"f{caller}": caller, "last": caller}) for caller in range(CALLERS)]
@@ -82,7 +82,7 @@ def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_v
         assert ended.count(None) == 1, "one winner"
         assert {type(from_rpc_error(error)) for error in ended if error is not None} == {UniqueViolation}
     # All updates and two winners wrote; refused callers did not.
-    assert applied_index(wire) - before < CALLERS + 2, "some callers shared a batch"
+    assert last_index(wire) - before < CALLERS + 2, "some callers shared a batch"
 
     found = wire.documents.Get(documents_pb2.GetDocumentRequest(table=TABLE, key=int_key(0), format=JSON)).found
     document = json.loads(found.document.json)
@@ -117,7 +117,7 @@ def test_a_unique_value_that_is_given_up_in_a_batch_can_be_taken_in_it(server: S
     put(wire, 0, "the baton").result()
     for number in range(1, CALLERS):
         put(wire, number, None).result()
-    before = applied_index(wire)
+    before = last_index(wire)
     # Each step rests on the one before it.
     steps = [
         documents_pb2.UpdateDocumentRequest(table=TABLE, key=int_key(holder), changes_json=json.dumps({"name": name}))
@@ -125,7 +125,7 @@ def test_a_unique_value_that_is_given_up_in_a_batch_can_be_taken_in_it(server: S
         for holder, name in ((number, None), (number + 1, "the baton"))
     ]
     assert all(in_one_message(wire, steps))
-    assert applied_index(wire) - before < CALLERS, "in some batch it was given up and taken"
+    assert last_index(wire) - before < CALLERS, "in some batch it was given up and taken"
     with Client(server.endpoint) as client:
         (holder,) = client.table("d.t").scan(index="by_name", prefix=("the baton",))
         assert holder.value["id"] == CALLERS - 1

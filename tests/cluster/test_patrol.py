@@ -44,6 +44,8 @@ def put_twice(client: Client) -> tuple[Timestamp, Timestamp]:
     new = pairs.put(KEY, b"new")
     for number in range(40):
         pairs.put(b"zother-%02d" % number, b"x" * 100)
+    # Writes are applied a moment later, and move their pages then.
+    wait_until(lambda: (status := client.status()).applied_index == status.last_index, "all is applied")
     return Timestamp.parse(str(old)), Timestamp.parse(str(new))
 
 
